@@ -1,0 +1,95 @@
+"""Whatever a user pushes, as one Arrow table: pyarrow, pandas, polars, anything with the Arrow C interfaces, a dict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from skyband.errors import SchemaError
+
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def to_table(batch: Any) -> pa.Table:
+    """The rows of `batch`, dictionary and view columns decoded, an unnamed pandas index left out."""
+    try:
+        if isinstance(batch, pa.Table):
+            table = batch
+        elif isinstance(batch, pa.RecordBatch):
+            table = pa.Table.from_batches([batch])
+        elif isinstance(batch, Mapping):
+            table = pa.table({str(name): _column(values) for name, values in batch.items()})
+        elif hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+            table = pa.table(batch)
+        else:
+            raise SchemaError(
+                f"cannot read a batch of type {type(batch).__name__}; push a pyarrow Table or RecordBatch, "
+                "a pandas or polars DataFrame, or a dict of columns"
+            )
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as problem:
+        raise SchemaError(f"cannot turn the batch into columns: {problem}; give equally long columns of one type each") from problem
+    if table.schema.metadata and b"pandas" in table.schema.metadata:
+        table = table.drop_columns([name for name in table.column_names if _PANDAS_INDEX.fullmatch(name)])
+    table = table.replace_schema_metadata(None)
+    names = table.column_names
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise SchemaError(f"the batch has several columns called {twice[0]!r}; rename them, columns are found by name")
+    for place, field in enumerate(table.schema):
+        plain = _plain_type(field.type)
+        if plain != field.type:
+            table = table.set_column(place, pa.field(field.name, plain), table.column(place).cast(plain))
+    return table
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type a column is kept as: dictionaries are decoded (they differ from batch to batch), views laid out."""
+    if pa.types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+
+def check_keepable(table: pa.Table) -> None:
+    """SchemaError when a column is of a type whose rows cannot be picked out and kept."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.slice(0, 1).take(pa.array([0]))
+        except pa.ArrowNotImplementedError as problem:
+            raise SchemaError(f"rows of the column {name!r} ({column.type}) cannot be kept; cast or drop it before pushing") from problem
+
+
+def _column(values: Any) -> Any:
+    """A dict's value as pyarrow takes it."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise SchemaError(f"a column must be an array or a list, got {values!r}; wrap a single row's values in lists")
+    return pa.array(values)
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`table` with its columns in the order of `schema`; SchemaError when names or types differ from it."""
+    have, want = set(table.column_names), set(schema.names)
+    if missing := sorted(want - have):
+        raise SchemaError(f"the batch lacks the column {missing[0]!r} that earlier batches had; every batch needs the columns {schema.names}")
+    if extra := sorted(have - want):
+        raise SchemaError(f"the batch has a new column {extra[0]!r}; every batch needs the columns {schema.names}, no more and no less")
+    if table.column_names != schema.names:
+        table = table.select(schema.names)
+    for place, field in enumerate(schema):
+        found = table.schema.field(place).type
+        if found != field.type:
+            if not pa.types.is_null(found):
+                raise SchemaError(
+                    f"the column {field.name!r} was {field.type} in earlier batches and is {found} in this one; "
+                    f"cast it to {field.type} before pushing"
+                )
+            table = table.set_column(place, field, pa.nulls(len(table), field.type))
+    return table.cast(schema) if table.schema != schema else table

@@ -1,0 +1,175 @@
+"""The best k of a run of rows: collect above a rising floor, select, sort, merge.
+
+Rows are pairs of parallel arrays (score, ordinal). Everything here ranks by `order.outranks`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.kernels.jit import jit
+from skyband.kernels.order import outranks
+
+BLOCK = 64  # rows compared with the floor at once; a block without a hit costs one vectorized pass
+SMALL = 24  # runs up to this length are sorted by insertion
+
+
+@jit
+def _swap(score, ordinal, i, j):
+    score[i], score[j] = score[j], score[i]
+    ordinal[i], ordinal[j] = ordinal[j], ordinal[i]
+
+
+@jit
+def _insertion_sort(score, ordinal, low, stop):
+    for i in range(low + 1, stop):
+        s, o = score[i], ordinal[i]
+        j = i
+        while j > low and outranks(s, o, score[j - 1], ordinal[j - 1]):
+            score[j], ordinal[j] = score[j - 1], ordinal[j - 1]
+            j -= 1
+        score[j], ordinal[j] = s, o
+
+
+@jit
+def _partition(score, ordinal, low, stop):
+    """Split [low, stop) around a median of three; returns the pivot's final place."""
+    middle = (low + stop) // 2
+    last = stop - 1
+    if outranks(score[middle], ordinal[middle], score[low], ordinal[low]):
+        _swap(score, ordinal, middle, low)
+    if outranks(score[last], ordinal[last], score[low], ordinal[low]):
+        _swap(score, ordinal, last, low)
+    if outranks(score[last], ordinal[last], score[middle], ordinal[middle]):
+        _swap(score, ordinal, last, middle)
+    s, o = score[middle], ordinal[middle]
+    _swap(score, ordinal, middle, last)
+    place = low
+    for i in range(low, last):
+        if outranks(score[i], ordinal[i], s, o):
+            _swap(score, ordinal, i, place)
+            place += 1
+    _swap(score, ordinal, place, last)
+    return place
+
+
+@jit
+def keep_best(score, ordinal, count, keep):
+    """Move the best `keep` of the first `count` rows to the front, in any order. O(count) expected."""
+    low, stop = 0, count
+    while keep < stop and stop - low > SMALL:
+        place = _partition(score, ordinal, low, stop)
+        if place > keep:
+            stop = place
+        elif place < keep:
+            low = place + 1
+        else:
+            return
+    if low < keep < stop:
+        _insertion_sort(score, ordinal, low, stop)
+
+
+@jit
+def sort_best(score, ordinal, count):
+    """Sort the first `count` rows, best first. O(count log count) expected."""
+    stack = np.empty((64, 2), np.int64)
+    stack[0, 0], stack[0, 1] = 0, count
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        low, stop = stack[depth, 0], stack[depth, 1]
+        while stop - low > SMALL:
+            place = _partition(score, ordinal, low, stop)
+            if place - low < stop - place - 1:  # the larger side waits: the stack stays logarithmic
+                stack[depth, 0], stack[depth, 1] = place + 1, stop
+                stop = place
+            else:
+                stack[depth, 0], stack[depth, 1] = low, place
+                low = place + 1
+            depth += 1
+        _insertion_sort(score, ordinal, low, stop)
+
+
+@jit
+def worst(score, ordinal, count):
+    """Place of the lowest ranked of the first `count` rows."""
+    place = 0
+    for i in range(1, count):
+        if outranks(score[place], ordinal[place], score[i], ordinal[i]):
+            place = i
+    return place
+
+
+@jit
+def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal, count, keep):
+    """Take the rows scores[begin:stop] (oldest first) that can be among the best `keep` collected so far.
+
+    Row i has the ordinal i + ordinal_shift. The buffer (room for more than `keep`; twice that makes it
+    O(1) a row) holds `count` rows, all at or above `floor`; whenever it is full the best `keep` stay and
+    the floor rises to the least of them. Rows at the floor are taken: newer rows win ties.
+    Start with floor = -inf, count = 0. Returns (floor, count): the buffer is unsorted and holds at least
+    the best min(keep, rows with a score). Cost: one vectorized comparison a row, O(1) more for a hit.
+    """
+    room = best_score.shape[0]
+    i = begin
+    while i < stop:
+        block_end = min(i + BLOCK, stop)
+        block = scores[i:block_end]  # a view: indices from 0 need no check for negative ones, so this is vectorized
+        hits = 0
+        for j in range(block.size):
+            hits += block[j] >= floor
+        if hits > 0:
+            for j in range(i, block_end):
+                if scores[j] >= floor:
+                    if count == room:
+                        keep_best(best_score, best_ordinal, count, keep)
+                        count = keep
+                        floor = best_score[worst(best_score, best_ordinal, count)]
+                        if scores[j] < floor:
+                            continue
+                    best_score[count] = scores[j]
+                    best_ordinal[count] = j + ordinal_shift
+                    count += 1
+        i = block_end
+    return floor, count
+
+
+@jit
+def finish(best_score, best_ordinal, count, keep):
+    """Reduce a collected buffer to its best `keep`, sorted best first. Returns how many there are."""
+    if count > keep:
+        keep_best(best_score, best_ordinal, count, keep)
+        count = keep
+    sort_best(best_score, best_ordinal, count)
+    return count
+
+
+@jit
+def merge(a_score, a_ordinal, a_count, b_score, b_ordinal, b_count, score, ordinal, keep):
+    """Merge two sorted runs into (score, ordinal), at most `keep` rows. Returns how many were written."""
+    a = b = n = 0
+    while n < keep and (a < a_count or b < b_count):
+        if b == b_count or (a < a_count and outranks(a_score[a], a_ordinal[a], b_score[b], b_ordinal[b])):
+            score[n], ordinal[n] = a_score[a], a_ordinal[a]
+            a += 1
+        else:
+            score[n], ordinal[n] = b_score[b], b_ordinal[b]
+            b += 1
+        n += 1
+    return n
+
+
+@jit
+def any_at_least(scores, begin, stop, floor):
+    """True when some row of scores[begin:stop] is at or above the floor. One vectorized pass."""
+    i = begin
+    while i < stop:
+        block_end = min(i + 8 * BLOCK, stop)
+        block = scores[i:block_end]
+        hits = 0
+        for j in range(block.size):
+            hits += block[j] >= floor
+        if hits > 0:
+            return True
+        i = block_end
+    return False

@@ -1,0 +1,31 @@
+"""The one decorator every kernel wears.
+
+Compiled once and cached on disk; the GIL is released; arithmetic is IEEE (no fastmath), because NaN
+and ties decide results; division by zero gives inf or NaN as in NumPy.
+
+The cache lies beside the source, or where NUMBA_CACHE_DIR says. Where neither the package folder nor the
+user's cache folder can be written, a private folder under the temporary directory is used.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+_FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+def jit(function: Kernel) -> Kernel:
+    """Compile `function` on first use; later processes load it from the cache."""
+    try:
+        return cast(Kernel, numba.njit(**_FLAGS)(function))
+    except RuntimeError:  # numba found no folder it may write its cache to
+        numba.config.CACHE_DIR = os.path.join(tempfile.gettempdir(), f"skyband-cache-{os.getuid()}")
+        os.makedirs(numba.config.CACHE_DIR, mode=0o700, exist_ok=True)
+        return cast(Kernel, numba.njit(**_FLAGS)(function))

@@ -1,0 +1,52 @@
+"""Named tuples of arrays: what the driver hands to a kernel and what it gets back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+SAME = -1
+"""In Results.size: this window's top-k is that of the query's window before it."""
+
+
+class Windows(NamedTuple):
+    """Windows to answer, as intervals of ordinals, sorted by `end` (then by query).
+
+    For each query, `first`, `end` and `number` never decrease.
+    """
+
+    query: np.ndarray  # int64: which query of the plan
+    number: np.ndarray  # int64: the window's number: its end divided by the query's slide
+    first: np.ndarray  # int64: ordinal of the first row it holds
+    end: np.ndarray  # int64: ordinal after the last row it holds
+    report: np.ndarray  # bool: write the answer into Results (else only into Tops)
+
+
+class Panes(NamedTuple):
+    """Runs of rows that enter and leave the windows of one query together.
+
+    Pane i holds the ordinals from begin[i] up to begin[i + 1] (the last one: up to the end of the rows
+    handed over) and belongs to the windows numbered from enter[i] up to, not including, leave[i].
+    """
+
+    begin: np.ndarray  # int64, increasing
+    enter: np.ndarray  # int64, non-decreasing
+    leave: np.ndarray  # int64, non-decreasing, always > enter
+
+
+class Tops(NamedTuple):
+    """The answer of each query's last window: rank r of query q is score[q, r], ordinal[q, r]."""
+
+    score: np.ndarray  # float64 [queries, largest k]
+    ordinal: np.ndarray  # int64 [queries, largest k]
+    count: np.ndarray  # int64 [queries]: ranks filled
+
+
+class Results(NamedTuple):
+    """Answers of consecutive windows: window i fills size[i] ranks from begin[i] on, best first."""
+
+    begin: np.ndarray  # int64 [windows]
+    size: np.ndarray  # int64 [windows]: ranks, or SAME
+    score: np.ndarray  # float64 [room]
+    ordinal: np.ndarray  # int64 [room]

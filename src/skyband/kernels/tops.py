@@ -1,0 +1,61 @@
+"""The current top-k of every query, and how a window's answer is handed out."""
+
+from __future__ import annotations
+
+from skyband.kernels.best import any_at_least
+from skyband.kernels.jit import jit
+from skyband.kernels.tables import SAME
+
+
+@jit
+def may_have_changed(tops, query, k, first, scores, begin, stop):
+    """Can the top-k differ from the query's last one, now that the window starts at `first` and the rows
+    scores[begin:stop] came in? False is certain; True is a suspicion."""
+    count = tops.count[query]
+    if count < k:
+        return True
+    gone = 0
+    ordinals = tops.ordinal[query]
+    for rank in range(count):
+        gone += ordinals[rank] < first
+    if gone > 0:
+        return True
+    return any_at_least(scores, begin, stop, tops.score[query, k - 1])
+
+
+@jit
+def has_room(results, used, k):
+    """True when another answer of k ranks fits into `results` of which `used` places are taken."""
+    return used + k <= results.score.shape[0]
+
+
+@jit
+def hand_out_same(results, at):
+    """Window `at` of these results is answered by its query's last top-k."""
+    results.size[at] = SAME
+    results.begin[at] = 0
+
+
+@jit
+def _copy(source, target, count):
+    for rank in range(count):  # between views, counted from 0: this is vectorized
+        target[rank] = source[rank]
+
+
+@jit
+def hand_out(tops, query, results, at, used, report, score, ordinal, count):
+    """Make (score, ordinal)[:count] the query's current top-k and, if `report`, the answer of window `at`.
+
+    Returns how many places of `results` are taken now.
+    """
+    tops.count[query] = count
+    _copy(score, tops.score[query], count)
+    _copy(ordinal, tops.ordinal[query], count)
+    if report:
+        results.begin[at] = used
+        results.size[at] = count
+        _copy(score, results.score[used : used + count], count)
+        _copy(ordinal, results.ordinal[used : used + count], count)
+        return used + count
+    hand_out_same(results, at)
+    return used

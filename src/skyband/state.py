@@ -1,0 +1,64 @@
+"""Named arrays to bytes and back: the one format of every snapshot and state file.
+
+Layout: the mark `SKYBAND\\0`, a format number, the SHA-256 of the rest, then an Arrow IPC stream whose schema
+metadata holds a JSON header and whose columns are the arrays, one list value each. Never pickle: reading a
+state file runs no code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.errors import StateError
+
+_MARK = b"SKYBAND\0"
+_FORMAT = 1
+_PREFIX = struct.Struct("<8sI32s")
+
+
+def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Serialize a JSON-able header and named arrays of any shape."""
+    shapes = {name: list(array.shape) for name, array in arrays.items()}
+    dtypes = {name: array.dtype.str for name, array in arrays.items()}
+    document = json.dumps({"kind": kind, "header": header, "shapes": shapes, "dtypes": dtypes})
+    columns = [
+        pa.array([np.ascontiguousarray(array).reshape(-1).view(np.uint8).tobytes()], pa.large_binary())
+        for array in arrays.values()
+    ]
+    schema = pa.schema([pa.field(name, pa.large_binary()) for name in arrays], metadata={"skyband": document})
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, schema, options=options) as writer:
+        if columns:
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+    body = sink.getvalue().to_pybytes()
+    return _PREFIX.pack(_MARK, _FORMAT, hashlib.sha256(body).digest()) + body
+
+
+def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `pack` wrote; StateError when it is foreign, damaged, of another format or another kind."""
+    if len(data) < _PREFIX.size or data[: len(_MARK)] != _MARK:
+        raise StateError("this is not a skyband state: it does not begin with skyband's mark; give a file that save() wrote")
+    _, version, digest = _PREFIX.unpack_from(data)
+    body = data[_PREFIX.size :]
+    if version != _FORMAT:
+        raise StateError(f"this state has format {version}, this skyband reads format {_FORMAT}; read it with the skyband that wrote it")
+    if hashlib.sha256(body).digest() != digest:
+        raise StateError("this state is damaged: its checksum does not match its content; restore it from a copy")
+    with pa.ipc.open_stream(body) as reader:
+        table = reader.read_all()
+    document = json.loads(table.schema.metadata[b"skyband"])
+    if document["kind"] != kind:
+        raise StateError(f"this state holds a {document['kind']!r}, not a {kind!r}; load it where it belongs")
+    arrays = {}
+    for name, dtype in document["dtypes"].items():
+        raw = table.column(name)[0].as_py()
+        arrays[name] = np.frombuffer(raw, dtype).reshape(document["shapes"][name]).copy()
+    return document["header"], arrays
