@@ -21,6 +21,15 @@ def _swap(score, ordinal, i, j):
 
 
 @jit
+def shift_down(column, place, gap, new):
+    """Move column[place:gap] one place down and put `new` in `place`."""
+    run = column[place : gap + 1]  # a view: indices from 0 need no check for negative ones, so this is vectorized
+    for i in range(run.size - 1, 0, -1):
+        run[i] = run[i - 1]
+    run[0] = new
+
+
+@jit
 def _insertion_sort(score, ordinal, low, stop):
     for i in range(low + 1, stop):
         s, o = score[i], ordinal[i]

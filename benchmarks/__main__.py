@@ -1,0 +1,90 @@
+"""`./run bench [numbers|grid|all]`: tables for people, JSON and pictures for the record."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from benchmarks import grid, numbers, plot
+
+RESULTS = Path(__file__).parent / "results"
+app = typer.Typer(add_completion=False, no_args_is_help=False)
+console = Console()
+
+
+def _machine() -> dict[str, Any]:
+    return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version(), "numpy": np.__version__}
+
+
+def _write(name: str, document: dict[str, Any]) -> Path:
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({"on": _machine()} | document, indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+@app.command("numbers")
+def numbers_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
+    """The promised figures, each beside its yardstick."""
+    table = Table("what", "beside", "hold", "measured", "", "detail", title="Numbers to hold")
+    found = []
+    with console.status("warming up") as status:
+        for figure in numbers.figures(lambda text: status.update(text), quick=quick):
+            found.append(figure)
+            sign = "≤" if figure.at_most else "≥"
+            mark = "[green]holds[/]" if figure.holds else "[red]missed[/]"
+            hold = f"{sign} {figure.hold:g} {figure.unit}" if figure.hold else ""
+            table.add_row(figure.what, figure.yardstick, hold, f"{figure.measured:.3g}", mark, figure.detail)
+            console.log(f"{figure.what} / {figure.yardstick}: {figure.measured:.3g} {figure.unit} ({figure.detail})")
+    console.print(table)
+    path = _write("numbers", {"figures": [figure.as_json() for figure in found]})
+    console.print(f"written to {path}; {sum(f.holds for f in found)} of {len(found)} hold")
+
+
+@app.command("grid")
+def grid_command(
+    emit: Annotated[str, typer.Option(help='"changes": every window is answered; "none": only the last of a batch')] = "changes",
+    budget: Annotated[float, typer.Option(help="seconds a cell")] = 0.25,
+    only: Annotated[str, typer.Option(help="only cells whose size:slide:k begins with this, as in 10000:1:")] = "",
+) -> None:
+    """Every algorithm over sizes, slides, k and data."""
+    cells = [cell for cell in grid.settings(emit=emit) if f"{cell.size}:{cell.slide}:{cell.k}".startswith(only)]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("grid", total=len(cells))
+
+        def step(cell: Any) -> None:
+            bar.update(task, advance=1, description=f"{cell.data} n={cell.size} s={cell.slide} k={cell.k} {cell.algorithm}")
+
+        results = [result.as_json() for result in grid.run(cells, step, budget=budget)]
+    verdicts = grid.auto_against_best(results)
+    path = _write(f"grid-{emit}", {"cells": results, "auto": verdicts})
+    worst = sorted(verdicts, key=lambda verdict: -verdict["times_best"])[:15]
+    table = Table("data", "n", "s", "k", "auto chose", "best", "times the best's time", title="auto, worst cells")
+    for verdict in worst:
+        table.add_row(*(str(verdict[x]) for x in ("data", "size", "slide", "k", "chosen", "best")), f"{verdict['times_best']:.2f}")
+    console.print(table)
+    within = sum(verdict["times_best"] <= 1.3 for verdict in verdicts)
+    console.print(f"written to {path}; auto within 1.3 times of the best in {within} of {len(verdicts)} cells")
+    for picture in plot.grid_pictures(results, RESULTS, emit):
+        console.print(f"drawn {picture}")
+
+
+@app.callback(invoke_without_command=True)
+def everything(context: typer.Context) -> None:
+    """Without a command: the promised figures."""
+    if context.invoked_subcommand is None:
+        numbers_command(quick=False)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,73 @@
+"""Every algorithm over sizes, slides, k and data; and how far `auto` is from the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from benchmarks.measure import Measurement, Setting, measure, warm_up
+from benchmarks.streams import names, stream
+
+SIZES = (10**4, 10**5, 10**6)
+KS = (1, 10, 100, 1000)
+ALGORITHMS = ("strict", "mintopk", "panes", "sap-equal", "sap-dynamic", "sap", "shared", "auto")
+
+
+def slides(size: int) -> list[int]:
+    return sorted({1, 10, size // 1000, size // 10})
+
+
+def settings(*, sizes: Iterable[int] = SIZES, ks: Iterable[int] = KS, emit: str = "changes") -> list[Setting]:
+    """The cells of the grid; algorithms innermost, so that rivals are measured one after the other."""
+    return [
+        Setting(data, size, slide, k, algorithm, emit)
+        for data in names()
+        for size in sizes
+        for slide in slides(size)
+        for k in ks
+        for algorithm in ALGORITHMS
+    ]
+
+
+def run(cells: list[Setting], progress: Callable[[Setting], None], *, budget: float) -> list[Measurement]:
+    """Measure each cell for about `budget` seconds once its window has filled (at most four times that to fill it)."""
+    warm_up(list(ALGORITHMS))
+    results: list[Measurement] = []
+    scores, key = None, None
+    for cell in cells:
+        progress(cell)
+        if key != (cell.data, cell.size):
+            key = (cell.data, cell.size)
+            scores = stream(cell.data, max(3 * cell.size, 10**6))
+        assert scores is not None
+        batch = max(2000, min(cell.size // 5, 100_000))
+        results.append(measure(cell, scores, batch=batch, budget=budget, fill_budget=4 * budget))
+    return results
+
+
+def auto_against_best(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For every cell: what `auto` chose, and its time over that of the fastest named algorithm."""
+    cells: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in results:
+        cells.setdefault((row["data"], row["size"], row["slide"], row["k"]), {})[row["algorithm"]] = row
+    verdicts = []
+    for (data, size, slide, k), rows in cells.items():
+        if "auto" not in rows:
+            continue
+        named = {name: row for name, row in rows.items() if name != "auto"}
+        best = max(named, key=lambda name: named[name]["rows_per_second"])
+        chosen = rows["auto"]["chosen"]
+        # the chosen algorithm was measured twice: the better of the two is its speed
+        speed = max(rows["auto"]["rows_per_second"], named.get(chosen, rows["auto"])["rows_per_second"])
+        verdicts.append(
+            {
+                "data": data,
+                "size": size,
+                "slide": slide,
+                "k": k,
+                "chosen": chosen,
+                "best": best,
+                "times_best": named[best]["rows_per_second"] / speed,
+            }
+        )
+    return verdicts

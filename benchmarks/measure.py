@@ -1,0 +1,97 @@
+"""Rows per second of a query over a stream, beside `numpy.max` over the same array."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import skyband as sb
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is measured."""
+
+    data: str
+    size: int
+    slide: int
+    k: int
+    algorithm: str
+    emit: str
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What came out. `ratio` is the time over that of `numpy.max` over the same rows, in the same run."""
+
+    setting: Setting
+    chosen: str
+    rows: int
+    seconds: float
+    rows_per_second: float
+    ratio: float
+    candidates: int
+    bytes: int
+    whole_windows: float  # how many windows' worth of rows were measured, after the first had filled
+
+    def as_json(self) -> dict[str, Any]:
+        plain = asdict(self)
+        return plain.pop("setting") | plain
+
+
+def yardstick(scores: np.ndarray, tries: int = 5) -> float:
+    """Seconds a row of `numpy.max` over the whole array, best of several."""
+    best = float("inf")
+    for _ in range(tries):
+        begin = perf_counter()
+        scores.max()
+        best = min(best, perf_counter() - begin)
+    return best / len(scores)
+
+
+def monitor_of(setting: Setting) -> sb.Monitor:
+    window = sb.CountWindow(setting.size, setting.slide)
+    query = sb.TopK(name="q", k=setting.k, score="x", window=window, algorithm=setting.algorithm, emit=setting.emit)
+    return sb.Monitor([query])
+
+
+def measure(setting: Setting, scores: np.ndarray, *, batch: int, budget: float = float("inf"), fill_budget: float = float("inf")) -> Measurement:
+    """Push `scores` in batches: first a window's worth, then timed until they end or `budget` seconds are over.
+
+    Where even filling the window takes longer than `fill_budget`, the filling is what is timed.
+    """
+    monitor = monitor_of(setting)
+    gc.collect()
+    at, begin, start = 0, perf_counter(), 0
+    while at < len(scores):
+        if start == 0 and at >= setting.size:
+            start, begin = at, perf_counter()  # the window is full: from here on it counts
+        elif perf_counter() - begin > (budget if start else fill_budget):
+            break
+        monitor.push({"x": scores[at : at + batch]})
+        at += batch
+    seconds = perf_counter() - begin
+    rows = min(at, len(scores)) - start
+    stats = monitor.stats("q")
+    return Measurement(
+        setting=setting,
+        chosen=stats["algorithm"],
+        rows=rows,
+        seconds=seconds,
+        rows_per_second=rows / seconds,
+        ratio=seconds / rows / yardstick(scores),
+        candidates=stats["candidates"],
+        bytes=stats["bytes"],
+        whole_windows=rows / setting.size if start else 0.0,
+    )
+
+
+def warm_up(algorithms: list[str]) -> None:
+    """Load every kernel once, so that no measurement pays for it."""
+    for algorithm in algorithms:
+        for emit in ("none", "changes"):
+            measure(Setting("", 100, 10, 5, algorithm, emit), np.arange(500.0), batch=100)

@@ -1,0 +1,130 @@
+"""The figures skyband promises, each beside its yardstick, in one run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import skyband as sb
+from benchmarks.measure import Measurement, Setting, measure, warm_up
+from benchmarks.streams import names, stream
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One promise and what was measured. `at_most`: smaller is better; otherwise larger is."""
+
+    what: str
+    yardstick: str
+    hold: float
+    measured: float
+    unit: str
+    at_most: bool = True
+    detail: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.measured <= self.hold if self.at_most else self.measured >= self.hold
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"holds": self.holds}
+
+
+def figures(say: Callable[[str], None], *, quick: bool = False) -> Iterator[Figure]:
+    """Measure them all; `say` tells a person what is going on."""
+    warm_up(["auto", "sap", "mintopk", "strict", "shared"])
+    rows = 3 * 10**6 if quick else 10**7
+    for what, data, slide, hold in (
+        ("one query, uniform, n=10⁶, s=10³, k=100", "uniform", 1000, 5.0),
+        ("one query, sine, n=10⁶, s=10³, k=100", "sine", 1000, 25.0),
+        ("one query, uniform, n=10⁶, s=1, k=100", "uniform", 1, 40.0),
+    ):
+        say(what)
+        scores = stream(data, rows)
+        setting = Setting(data, 10**6, slide, 100, "auto", "none")
+        best = best_of(3, lambda setting=setting, scores=scores: measure(setting, scores, batch=200_000))
+        detail = f"{best.rows_per_second / 1e6:.0f} M rows/s by {best.chosen}"
+        yield Figure(what, "numpy.max over the same array", hold, best.ratio, "× its time", detail=detail)
+    yield from rivals(say, quick=quick)
+    yield from many_queries(say, quick=quick)
+    yield from cold_start(say)
+
+
+def best_of(tries: int, run: Callable[[], Measurement]) -> Measurement:
+    """The run with the smallest ratio: noise only ever adds."""
+    return min((run() for _ in range(tries)), key=lambda result: result.ratio)
+
+
+def rivals(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
+    """SAP against MinTopK and the one-pass k-skyband at TKDE17's defaults (n=10⁵, k=100), every window answered."""
+    size, k = 10**5, 100
+    for data in names():
+        scores = stream(data, (3 if quick else 10) * size)
+        for slide in (10, 50, 100, 1000, 10_000):
+            say(f"SAP and its rivals, {data}, s={slide}")
+            nanoseconds = {}
+            for algorithm in ("sap", "mintopk", "strict"):
+                setting = Setting(data, size, slide, k, algorithm, "changes")
+                result = measure(setting, scores, batch=50_000, budget=2.0, fill_budget=6.0)
+                nanoseconds[algorithm] = 1e9 / result.rows_per_second
+            for rival, paper in (("mintopk", 0.17), ("strict", 0.035)):
+                hold = paper if slide <= k else 1.0
+                detail = f"{nanoseconds['sap']:.1f} ns against {nanoseconds[rival]:.1f} ns a row"
+                what = f"SAP, {data}, n=10⁵, s={slide}, k=100"
+                yield Figure(what, f"{rival} on the same rows", hold, nanoseconds["sap"] / nanoseconds[rival], "× its time", detail=detail)
+
+
+def hundred_queries(emit: str) -> list[sb.TopK]:
+    """n from 2¹¹ to 2¹⁷, k around 100, s = n/100."""
+    sizes = np.unique(np.geomspace(2**11, 2**17, 100).astype(int))
+    return [
+        sb.TopK(name=f"q{i}", k=80 + i % 41, score="x", window=sb.CountWindow(int(n), int(n) // 100), emit=emit)
+        for i, n in enumerate(sizes)
+    ]
+
+
+def many_queries(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
+    scores = stream("uniform", 10**6 if quick else 4 * 10**6)
+    for emit, hold in (("none", 5.0), ("changes", 0.0)):
+        say(f"a hundred queries, emit={emit!r}")
+        best = 0.0
+        for _ in range(2):
+            monitor = sb.Monitor(hundred_queries(emit))
+            monitor.push({"x": scores[:200_000]})
+            begin, events = perf_counter(), 0
+            for at in range(200_000, len(scores), 100_000):
+                events += len(monitor.push({"x": scores[at : at + 100_000]}))
+            best = max(best, (len(scores) - 200_000) / (perf_counter() - begin) / 1e6)
+        detail = f"{events / (len(scores) - 200_000):.2f} result rows a row, by {monitor.stats('q0')['algorithm']}"
+        what = f'100 queries on one score, emit="{emit}"'
+        yield Figure(what, "5 asked, 10 the aim" if hold else "(no promise)", hold, best, "M rows/s", at_most=False, detail=detail)
+
+
+_FIRST_PUSH = """
+import time
+begin = time.perf_counter()
+import skyband as sb
+imported = time.perf_counter() - begin
+import numpy as np
+begin = time.perf_counter()
+monitor = sb.Monitor([sb.TopK(name="q", k=10, score="x * y", window=sb.CountWindow(1000, 10))])
+monitor.push({"x": np.random.rand(5000), "y": np.random.rand(5000)})
+print(imported, time.perf_counter() - begin)
+"""
+
+
+def cold_start(say: Callable[[str], None]) -> Iterator[Figure]:
+    say("fresh processes")
+    runs = []
+    for _ in range(4):  # the first may fill the cache
+        output = subprocess.run([sys.executable, "-c", _FIRST_PUSH], check=True, capture_output=True, text=True).stdout
+        runs.append([float(x) for x in output.split()])
+    imported, pushed = (min(column) for column in zip(*runs[1:], strict=True))
+    yield Figure("import skyband in a fresh process", "–", 0.5, imported, "s")
+    yield Figure("first push in a fresh process, warm cache", "–", 1.5, pushed, "s")

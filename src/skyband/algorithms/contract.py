@@ -1,0 +1,149 @@
+"""What the driver asks of a ranked algorithm.
+
+A ranked algorithm answers the queries of one plan over one stream of scores. It knows nothing of columns,
+time or emission: rows are scores with consecutive *ordinals*, windows are intervals of ordinals.
+
+The clauses, and who checks them (O: against the oracle, C: by the contract suite, R: by the driver):
+
+ 1. Scores come turned so that larger is better; rows rank by `kernels.order.outranks`. NaN never ranks,
+    infinities do. (O)
+ 2. The rows of consecutive `advance` calls have consecutive ordinals, and end where the last window ends.
+    Rows that no later window holds may be left out; everything before the gap is then out of every window. (R)
+ 3. Windows come sorted by end; those of one query never move backwards. A window's answer is its best
+    min(k, rows with a score) rows, best first, or SAME if that equals the query's answer before. (O)
+ 4. The answers do not depend on how rows and windows are cut into calls. (C)
+ 5. The arrays handed in are neither kept nor written to. (C)
+ 6. `snapshot` then `restore`, between any two calls, continues as if nothing had happened. (C)
+ 7. Memory depends on the rows of the widest window, never on how long the stream has run. (C)
+ 8. `check_invariants` asserts every structural property and shows the state when one is broken. (C)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from skyband.kernels.tables import Panes, Results, Tops, Windows
+from skyband.state import pack, unpack
+
+_ROOM = 1 << 16  # places in one round of Results
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of one structure: parallel tuples, one entry a query.
+
+    `sizes` and `slides` are in rows; both are None for time windows, whose rows are not known beforehand.
+    """
+
+    ks: tuple[int, ...]
+    sizes: tuple[int, ...] | None
+    slides: tuple[int, ...] | None
+
+    @property
+    def largest_k(self) -> int:
+        return max(self.ks)
+
+    @property
+    def largest_size(self) -> int | None:
+        return None if self.sizes is None else max(self.sizes)
+
+
+def read_only(scores: np.ndarray) -> np.ndarray:
+    """A contiguous view nobody can write through: one compiled kernel serves every caller, and clause 5 holds."""
+    view = np.ascontiguousarray(scores).view()
+    view.flags.writeable = False
+    return view
+
+
+class Answers(NamedTuple):
+    """A round of results: those of windows[start:stop]."""
+
+    start: int
+    stop: int
+    results: Results
+
+
+class Ranked(ABC):
+    """One structure over one score. Subclasses fill `_state`, a named tuple of arrays, and `_run` over it."""
+
+    shares: ClassVar[bool] = False  # serves plans of several queries
+    wants_panes: ClassVar[bool] = False  # needs `panes` in advance()
+    _state: Any  # a NamedTuple of numpy arrays: all there is to remember besides `tops` and `next`
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.ks = np.array(plan.ks, np.int64)
+        self.next = 0  # ordinal of the next row
+        queries, k = len(plan.ks), plan.largest_k
+        self.tops = Tops(np.zeros((queries, k)), np.zeros((queries, k), np.int64), np.zeros(queries, np.int64))
+        self._state = self._empty()
+
+    def advance(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None = None) -> Iterator[Answers]:
+        """Take the rows `scores`, whose first has the ordinal `begin`, and answer `windows`, in rounds.
+
+        The iterator must be exhausted: it does the work.
+        """
+        if begin > self.next:
+            self._state = self._empty()
+            self.next = begin
+        scores = read_only(scores)
+        last = begin + len(scores)
+        asked = len(windows.query)
+        room = max(min(_ROOM, int(asked * self.ks.max())), int(self.ks.max()))
+        results = Results(np.zeros(asked, np.int64), np.zeros(asked, np.int64), np.empty(room), np.empty(room, np.int64))
+        start = 0
+        self._prepare(begin, scores, windows, panes)
+        while start < asked:
+            stop = self._run(begin, scores, windows, panes, start, results)
+            yield Answers(start, stop, results)
+            start = stop
+        self.next = last
+
+    @abstractmethod
+    def _empty(self) -> Any:
+        """A state that remembers no row. Called on construction and when every row has left (clause 2)."""
+
+    def _prepare(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None) -> None:
+        """Make room in the state for what is coming, before the first `_run` of an advance."""
+
+    @abstractmethod
+    def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
+        """Take rows and answer windows from `start` on, until all are answered or `results` is full.
+
+        Returns the number of the first window not answered. Must leave `tops` and the state so that a next
+        `_run` (with an emptied `results`) goes on there.
+        """
+
+    @property
+    @abstractmethod
+    def candidates(self) -> int:
+        """How many rows the structure holds because they may still rank."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays held."""
+        return sum(array.nbytes for array in (*self._state, *self.tops))
+
+    @abstractmethod
+    def check_invariants(self) -> None:
+        """AssertionError, with the state in its message, when a structural property does not hold."""
+
+    def snapshot(self) -> bytes:
+        """Everything remembered, as bytes of `skyband.state`."""
+        arrays = {f"state.{name}": array for name, array in self._state._asdict().items()}
+        arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
+        header = {"next": self.next, "plan": asdict(self.plan)}
+        return pack(type(self).__name__, header, arrays)
+
+    def restore(self, data: bytes) -> None:
+        """Take up what `snapshot` of the same class and plan wrote."""
+        header, arrays = unpack(type(self).__name__, data)
+        fields = {name: arrays[f"state.{name}"] for name in self._state._fields}
+        self._state = type(self._state)(**fields)
+        self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
+        self.next = header["next"]

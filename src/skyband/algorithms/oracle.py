@@ -1,0 +1,71 @@
+"""Sort the window: the definition itself, for checking anything against it.
+
+Keeps the scores of the widest window and, for each window, sorts them all. Plain NumPy; shares no code with what
+it checks. Cost: O(n log n) a window; memory: 8 bytes a row of the window.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skyband.algorithms.contract import Ranked
+from skyband.kernels.tables import Panes, Results, Windows
+
+
+class OracleState(NamedTuple):
+    scores: np.ndarray  # the scores of the ordinals from first[0] on, oldest first
+    first: np.ndarray  # int64 [1]
+    reach: np.ndarray  # int64 [queries]: first row of each query's last window
+
+
+class Oracle(Ranked):
+    """Sorts the window."""
+
+    shares = True
+
+    def _empty(self) -> OracleState:
+        return OracleState(np.zeros(0), np.zeros(1, np.int64), np.zeros(len(self.plan.ks), np.int64))
+
+    def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
+        state = self._state
+        if self.next == begin:  # these rows are new
+            if len(state.scores) == 0:
+                state.first[0] = begin
+            self._state = state = state._replace(scores=np.concatenate([state.scores, scores]))
+            self.next = begin + len(scores)
+        used = 0
+        for at in range(start, len(windows.query)):
+            query, first, end = int(windows.query[at]), int(windows.first[at]), int(windows.end[at])
+            k = self.plan.ks[query]
+            if used + k > len(results.score):
+                return at
+            held = state.scores[first - state.first[0] : end - state.first[0]]
+            ranked = np.flatnonzero(~np.isnan(held))
+            # lexsort: last key first; the newest row (largest place) of equal scores comes first
+            best = ranked[np.lexsort((-ranked, -held[ranked]))[:k]]
+            n = len(best)
+            self.tops.count[query] = n
+            self.tops.score[query, :n] = results.score[used : used + n] = held[best]
+            self.tops.ordinal[query, :n] = results.ordinal[used : used + n] = best + first
+            results.begin[at], results.size[at] = used, n
+            used += n
+        self._forget(windows)
+        return len(windows.query)
+
+    def _forget(self, windows: Windows) -> None:
+        """Drop rows before the first row of every query's last window."""
+        state = self._state
+        np.maximum.at(state.reach, windows.query, windows.first)
+        gone = int(state.reach.min()) - int(state.first[0])
+        if gone > 0:
+            self._state = state._replace(scores=state.scores[gone:].copy(), first=state.first + gone)
+
+    @property
+    def candidates(self) -> int:
+        return len(self._state.scores)
+
+    def check_invariants(self) -> None:
+        state: Any = self._state
+        assert int(state.first[0]) + len(state.scores) == self.next or len(state.scores) == 0, state

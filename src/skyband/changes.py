@@ -1,0 +1,81 @@
+"""Result rows: what `push` returns, and how a stream of changes folds into the current top.
+
+A result row says: in the window of `query` that ended at `window_end`, this row entered or left the top-k, or
+was part of it. Leaves come before enters; enters come by rank.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+RESULT_COLUMNS = ("query", "window_end", "window_end_time", "event", "rank", "score", "seq")
+EVENTS = ("enter", "leave", "top")
+
+
+class Emitted(NamedTuple):
+    """Result rows of one lane as arrays, before rows are looked up. `query` counts the lane's queries."""
+
+    query: np.ndarray  # int64
+    window_end: np.ndarray  # int64
+    event: np.ndarray  # int8, a place in EVENTS
+    rank: np.ndarray  # int64, 0 for a leave
+    score: np.ndarray  # float64
+    ordinal: np.ndarray  # int64
+
+    @classmethod
+    def room(cls, n: int) -> Emitted:
+        whole = [np.empty(n, np.int64) for _ in range(4)]
+        return cls(whole[0], whole[1], np.empty(n, np.int8), whole[2], np.empty(n), whole[3])
+
+    def where(self, places: np.ndarray | slice) -> Emitted:
+        return Emitted(*(column[places] for column in self))
+
+    @classmethod
+    def join(cls, parts: list[Emitted]) -> Emitted:
+        if not parts:
+            return cls.room(0)
+        return parts[0] if len(parts) == 1 else cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def row_column_names(names: list[str], taken: tuple[str, ...] = RESULT_COLUMNS) -> list[str]:
+    """The rows' own column names as they stand in results: a name that a result column has gets `row_` before it.
+
+    >>> row_column_names(["price", "score"])
+    ['price', 'row_score']
+    """
+    result: list[str] = []
+    for name in names:
+        new = name
+        while new in taken or (new != name and (new in names or new in result)):
+            new = f"row_{new}"
+        result.append(new)
+    return result
+
+
+def fold(changes: pa.Table, top: pa.Table | None = None) -> pa.Table:
+    """Apply change rows (of `emit="changes"`) to a current top: the rows of every query's top-k after them.
+
+    `top` is what an earlier `fold` returned; None stands for the beginning of the stream.
+
+    >>> import skyband as sb
+    >>> monitor = sb.Monitor([sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(2))])
+    >>> fold(monitor.push({"x": [1.0, 3.0, 2.0]})).column("x").to_pylist()
+    [3.0]
+    """
+    if top is not None:
+        changes = pa.concat_tables([top, changes])
+    events = changes.column("event")
+    if pc.any(pc.equal(events, "top")).as_py():
+        raise ValueError('fold takes the rows of emit="changes"; rows of emit="snapshots" are whole tops already')
+    keys = list(zip(changes.column("query").to_pylist(), changes.column("seq").to_pylist(), strict=True))
+    present: dict[tuple[str, int], int] = {}
+    for place, (key, event) in enumerate(zip(keys, events.to_pylist(), strict=True)):
+        if event == "enter":
+            present[key] = place
+        else:
+            present.pop(key, None)
+    return changes.take(pa.array(list(present.values()), pa.int64()))

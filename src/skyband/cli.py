@@ -1,0 +1,113 @@
+"""The command line: `skyband demo`, `skyband algorithms`, `skyband bench`.
+
+People get tables; programs get `--json`, one JSON object per line and nothing else on standard output.
+A mistake costs a message and exit code 2, never a traceback.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+import skyband
+from skyband.errors import SkybandError
+
+app = typer.Typer(
+    name="skyband",
+    help="Standing top-k questions over moving windows.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        app()
+    except SkybandError as problem:
+        refuse(str(problem))
+
+
+def refuse(message: str) -> NoReturn:
+    """Say what is wrong and leave with code 2."""
+    print(f"skyband: {message}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"skyband {skyband.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    rows: Annotated[int, typer.Option(min=1, max=50_000_000, help="Trades to generate.")] = 1_000_000,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0, help="Play the day in about this time; 0: at full speed. [default: 7 in a terminal]"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, another day.")] = 7,
+    as_json: Json = False,
+) -> None:
+    """Three standing questions on a day of generated trades, checked against sorting at the end."""
+    from rich.console import Console
+
+    from skyband import demo as play
+    from skyband.screen import JsonScreen, LiveScreen, PlainScreen
+
+    console = Console(highlight=False)
+    watched = console.is_terminal and not as_json
+    screen = JsonScreen() if as_json else LiveScreen(console) if watched else PlainScreen(console)
+    try:
+        agreed = play.run(screen, rows, seconds if seconds is not None else 7.0 if watched else 0.0, seed)
+    finally:
+        screen.close()
+    if not agreed:
+        print("skyband: the last windows differ from sorting them; please report this", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+@app.command()
+def algorithms(as_json: Json = False) -> None:
+    """Every algorithm: what it is called, where it was published, what it can do."""
+    from skyband.screen import write_json
+
+    rows = skyband.algorithms().to_pylist()
+    if as_json:
+        write_json(rows)
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="dim", pad_edge=False, padding=(0, 1, 0, 0))
+    for column in rows[0]:
+        table.add_column(column, no_wrap=column != "paper")
+    for row in rows:
+        table.add_row(*("yes" if cell is True else "no" if cell is False else str(cell) for cell in row.values()))
+    Console(highlight=False).print(table)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+def bench(context: typer.Context) -> None:
+    """The benchmarks of a source checkout; arguments go to `python -m benchmarks`."""
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / "benchmarks" / "__main__.py").is_file():
+        refuse("the benchmarks are not part of the installed package; run this from a source checkout, as ./run bench")
+    raise typer.Exit(subprocess.call([sys.executable, "-m", "benchmarks", *context.args], cwd=checkout))

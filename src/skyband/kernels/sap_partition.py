@@ -1,0 +1,280 @@
+"""The current partition: units, their best rows, where the partition ends, and merging it into the candidates.
+
+Rows are gathered unit by unit; a unit's k best are merged into P_m^k. The policy then says whether the partition
+goes on. When it is closed, P_m^k is merged into the candidate set C in one pass that also counts, for every older
+candidate, how many rows of P_m^k outrank it, and drops it at k (TKDE17 3.1, figure 4).
+
+TBUI (4.3, algorithm 2 as the errata read it) keeps a threshold tau from unit to unit. All policies gather with it; only
+the enhanced one labels units by it. A unit that fills the buffer
+of 2 zeta* rows above tau is in an uptrend: tau rises to its zeta*-th best. A unit with fewer than k rows above tau is
+in a downtrend. Deviation: it is then gathered again at once from the raw rows, which gives its exact k best and
+the new tau, instead of initializing tau during the next unit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.kernels.best import finish, keep_best, merge, sort_best, worst
+from skyband.kernels.jit import jit
+from skyband.kernels.order import outranks
+from skyband.kernels.sap_ranksum import evaluate
+from skyband.kernels.sap_rows import PIECE, copy_list, gather, gather_rows, store
+from skyband.kernels.sap_savl import begin_build, continue_build
+from skyband.kernels.sap_state import (
+    CANDIDATES,
+    CURRENT_BEGIN,
+    CURRENT_COUNT,
+    CURRENT_UNIT,
+    EAGER,
+    ENHANCED,
+    EQUAL,
+    FIRST,
+    LARGEST,
+    NEXT,
+    PARTITION,
+    PARTITION_BEGIN,
+    PARTITION_COUNT,
+    PARTITION_END,
+    PARTITION_KTH,
+    PARTITION_UNIT,
+    PARTITION_UNIT_STOP,
+    PARTITION_WHOLE,
+    STEP_NEXT,
+    STEP_NUMBER,
+    STEP_ROWS,
+    TAU,
+    UNIT,
+    UNIT_BEGIN,
+    UNIT_COUNT,
+    UNIT_FRESH,
+    UNIT_IS_K,
+    UNIT_KEPT,
+    UNIT_LENGTH,
+    UNIT_SORTED,
+    UNIT_START,
+    UNIT_STOP,
+    WAITING,
+    WINDOW_ROWS,
+)
+
+
+@jit
+def unit_length(n, s, k, policy, partitions):
+    """l_min, or the size of an equal partition: a multiple of the slide that holds at least k rows."""
+    least = max(s, k)
+    if partitions > 0:
+        length = n / partitions
+    elif policy == EQUAL:
+        length = n / np.ceil(np.sqrt(n / least))  # n / m*
+        if length <= 2 * s:
+            length = float(s)
+    else:
+        length = np.sqrt(float(n) * least)
+    slides = max(np.int64(np.round(length / s)), (least + s - 1) // s)
+    return slides * s
+
+
+@jit
+def largest_length(n, eta):
+    """l_max, the solution of (n - l_max) / l_max = eta."""
+    return np.int64(n / (1 + eta))
+
+
+@jit
+def measure(state, rules, first, end, number):
+    """Set the sizes of the partition that begins: for time windows (appendix A) from the rows seen lately."""
+    head = state.head
+    n, s = rules.size, rules.slide
+    if n == 0:
+        n, s = max(end - first, 1), head[STEP_ROWS]
+        if number > head[STEP_NUMBER]:
+            if head[NEXT] > head[STEP_NEXT] and head[STEP_NUMBER] >= 0:
+                s = max((head[NEXT] - head[STEP_NEXT]) // (number - head[STEP_NUMBER]), 1)
+            head[STEP_NUMBER], head[STEP_NEXT] = number, head[NEXT]
+    head[WINDOW_ROWS], head[STEP_ROWS] = n, s
+    head[UNIT_LENGTH] = unit_length(n, s, rules.k, rules.policy, rules.partitions)
+    head[LARGEST] = largest_length(n, rules.eta)
+
+
+@jit
+def take_rows(state, rules, scores, begin, stop, ordinal_shift):
+    """Store scores[begin:stop] and gather those that may be among the unit's best."""
+    head, levels = state.head, state.levels
+    while begin < stop:
+        piece = min(begin + PIECE, stop)
+        store(state.ring, begin + ordinal_shift, scores, begin, piece)
+        levels[TAU], head[UNIT_COUNT], reduced = gather(
+            scores, begin, piece, ordinal_shift, levels[TAU], state.unit_score, state.unit_ordinal, head[UNIT_COUNT], rules.keep
+        )
+        if reduced:
+            head[UNIT_SORTED] = 0
+        begin = piece
+    head[NEXT] = stop + ordinal_shift
+
+
+@jit
+def sort_unit(state):
+    """Sort the unfinished unit's buffer; what came since the last time is sorted alone and merged in."""
+    head = state.head
+    count, ready = head[UNIT_COUNT], head[UNIT_SORTED]
+    score, ordinal = state.unit_score, state.unit_ordinal
+    if ready == count:
+        return
+    if ready == 0:
+        sort_best(score, ordinal, count)
+    else:
+        late = count - ready
+        late_score, late_ordinal = np.empty(late), np.empty(late, np.int64)
+        copy_list(score[ready:], ordinal[ready:], late_score, late_ordinal, late)
+        sort_best(late_score, late_ordinal, late)
+        place = count
+        while late > 0:
+            place -= 1
+            if ready > 0 and outranks(late_score[late - 1], late_ordinal[late - 1], score[ready - 1], ordinal[ready - 1]):
+                ready -= 1
+                score[place], ordinal[place] = score[ready], ordinal[ready]
+            else:
+                late -= 1
+                score[place], ordinal[place] = late_score[late], late_ordinal[late]
+    head[UNIT_SORTED] = count
+
+
+@jit
+def gather_unit_afresh(state, rules):
+    """Forget tau and gather the unfinished unit again from the raw rows."""
+    head = state.head
+    low = max(head[UNIT_BEGIN], head[FIRST])
+    state.levels[TAU], head[UNIT_COUNT] = gather_rows(
+        state.ring, low, head[NEXT], -np.inf, state.unit_score, state.unit_ordinal, rules.keep
+    )
+    head[UNIT_SORTED] = 0
+    head[UNIT_FRESH] = 1
+
+
+@jit
+def refine(state, rules):
+    """Merge P_m^k into C. Returns nothing; O(|C| + k)."""
+    head = state.head
+    held, ours, k = head[CANDIDATES], head[CURRENT_COUNT], rules.k
+    score, ordinal, dominators = np.empty(held), np.empty(held, np.int64), np.empty(held, np.int64)
+    copy_list(state.candidate_score, state.candidate_ordinal, score, ordinal, held)
+    for i in range(held):
+        dominators[i] = state.candidate_dominators[i]
+    i = j = n = 0
+    while i < held or j < ours:
+        if i == held or (j < ours and outranks(state.current_score[j], state.current_ordinal[j], score[i], ordinal[i])):
+            s, o, d = state.current_score[j], state.current_ordinal[j], 0
+            j += 1
+        else:
+            s, o, d = score[i], ordinal[i], dominators[i] + j
+            i += 1
+        if d < k and o >= head[FIRST]:
+            state.candidate_score[n], state.candidate_ordinal[n], state.candidate_dominators[n] = s, o, d
+            n += 1
+    head[CANDIDATES] = n
+
+
+@jit
+def seal(state, rules, end):
+    """Close the current partition at `end`: into C and to the back of the queue. The next one begins there."""
+    head = state.head
+    refine(state, rules)
+    rows = state.partitions.shape[0]
+    row = (head[PARTITION] + head[PARTITION_COUNT]) % rows
+    record = state.partitions[row]
+    record[PARTITION_BEGIN], record[PARTITION_END] = head[CURRENT_BEGIN], end
+    whole = head[CURRENT_COUNT] < rules.k
+    record[PARTITION_WHOLE] = 1 if whole else 0
+    record[PARTITION_KTH] = -1 if whole else state.current_ordinal[rules.k - 1]
+    state.partition_kth[row] = -np.inf if whole else state.current_score[rules.k - 1]
+    record[PARTITION_UNIT], record[PARTITION_UNIT_STOP] = head[CURRENT_UNIT], head[UNIT]
+    head[PARTITION_COUNT] += 1
+    if rules.formation == EAGER and not whole:
+        build = WAITING + row
+        begin_build(state, build, rules.k, -np.inf, end)
+        continue_build(
+            state, rules, build, head[FIRST], head[CURRENT_BEGIN], head[CURRENT_UNIT], head[UNIT],
+            state.partition_kth[row], record[PARTITION_KTH], end,
+        )  # fmt: skip
+    head[CURRENT_BEGIN] = end
+    head[CURRENT_UNIT] = head[UNIT]
+    head[CURRENT_COUNT] = 0
+
+
+@jit
+def proper(state, rules, score, count, length):
+    """The rank-sum test: may a partition of these best rows and this length go on?"""
+    head = state.head
+    oldest = head[NEXT] - head[WINDOW_ROWS] + length
+    theirs = np.empty(rules.keep)
+    n = 0
+    for i in range(head[CANDIDATES]):
+        if n == rules.keep:
+            break
+        if state.candidate_ordinal[i] >= oldest:
+            theirs[n] = state.candidate_score[i]
+            n += 1
+    return evaluate(score, count, theirs, n, rules.critical) <= 0
+
+
+@jit
+def record_unit(state, end, downtrend):
+    """Enter the finished unit into L_i: a k-unit for now; it disqualifies its predecessor unless scores fell."""
+    head = state.head
+    rows = state.units.shape[0]
+    number, kept = head[UNIT], head[UNIT_COUNT]
+    row = number % rows
+    record = state.units[row]
+    record[UNIT_START], record[UNIT_STOP], record[UNIT_IS_K], record[UNIT_KEPT] = head[UNIT_BEGIN], end, 1, kept
+    state.unit_best[row] = state.unit_score[0] if kept > 0 else -np.inf
+    copy_list(state.unit_score, state.unit_ordinal, state.unit_top_score[row], state.unit_top_ordinal[row], kept)
+    if not downtrend and number > head[CURRENT_UNIT]:
+        state.units[(number - 1) % rows, UNIT_IS_K] = 0
+    head[UNIT] += 1
+
+
+@jit
+def end_unit(state, rules, end):
+    """Finish the unit [UNIT_BEGIN, end) and let the policy decide; True when a partition was closed.
+
+    A unit is ended before its time when the window has reached the current partition, which is then closed here.
+    """
+    head, k = state.head, rules.k
+    closing = end < head[UNIT_BEGIN] + head[UNIT_LENGTH]
+    score, ordinal = state.unit_score, state.unit_ordinal
+    sealed = False
+    if end > head[UNIT_BEGIN]:
+        if head[UNIT_COUNT] < k and head[UNIT_FRESH] == 0:
+            gather_unit_afresh(state, rules)
+        downtrend = head[UNIT_FRESH] == 1
+        if downtrend:
+            if head[UNIT_COUNT] > rules.keep:
+                keep_best(score, ordinal, head[UNIT_COUNT], rules.keep)
+                head[UNIT_COUNT] = rules.keep
+            full = head[UNIT_COUNT] == rules.keep
+            state.levels[TAU] = score[worst(score, ordinal, rules.keep)] if full else -np.inf
+        head[UNIT_COUNT] = finish(score, ordinal, head[UNIT_COUNT], k)
+        both_score, both_ordinal = np.empty(k), np.empty(k, np.int64)
+        both = merge(
+            state.current_score, state.current_ordinal, head[CURRENT_COUNT], score, ordinal, head[UNIT_COUNT],
+            both_score, both_ordinal, k,
+        )  # fmt: skip
+        length = end - head[CURRENT_BEGIN]
+        if head[UNIT_BEGIN] > head[CURRENT_BEGIN] and not closing:
+            if length > head[LARGEST] or not proper(state, rules, both_score, both, length):
+                seal(state, rules, head[UNIT_BEGIN])
+                sealed = True
+                both = head[UNIT_COUNT]
+                copy_list(score, ordinal, both_score, both_ordinal, both)
+        copy_list(both_score, both_ordinal, state.current_score, state.current_ordinal, both)
+        head[CURRENT_COUNT] = both
+        if rules.policy == ENHANCED:
+            record_unit(state, end, downtrend)
+    if rules.policy == EQUAL or closing:
+        seal(state, rules, end)
+        sealed = True
+    head[UNIT_BEGIN] = end
+    head[UNIT_COUNT] = head[UNIT_SORTED] = 0
+    head[UNIT_FRESH] = 1 if state.levels[TAU] == -np.inf else 0
+    return sealed

@@ -1,0 +1,293 @@
+"""S-AVL: the meaningful objects of a partition, in stacks whose tops form a search tree (TKDE17 5.1, appendix C).
+
+A partition is scanned from its newest row to its oldest. Global pruning leaves out rows that k newer rows of later
+partitions outrank (F_theta); local pruning those that all k - rho stack tops outrank. What is left goes onto the
+stack with the largest top below it, so rows rise from bottom to top of a stack while they get older, and a row that
+expires is always a top. A popped row is replaced by the next of its stack.
+
+Deviations. While building, pushing never changes the order of the tops, so the AVL tree is a sorted array; while
+consuming only the best top is ever taken, so it is a binary heap. Stacks are chains of distances beside the raw
+rows: no node is allocated. With `SORTED` (algorithm 1 without S-AVL) there is one chain, best first, built by plain
+insertion. Where the slide is known and larger than the number of stacks, each slide is first reduced to its best
+k - rho rows (appendix C); they leave together, so they are pushed best first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.kernels.best import BLOCK, finish, sort_best
+from skyband.kernels.jit import jit
+from skyband.kernels.order import outranks
+from skyband.kernels.sap_rows import contiguous_before, gather_rows
+from skyband.kernels.sap_state import (
+    BUILD_LIMIT,
+    BUILD_POSITION,
+    BUILD_PUSHED,
+    BUILD_STACKS,
+    FRONT_MEANINGFUL,
+    HEAP_COUNT,
+    SORTED,
+    UNIT_IS_K,
+    UNIT_KEPT,
+    UNIT_START,
+)
+
+
+@jit
+def begin_build(state, build, limit, bar, position):
+    """An empty S-AVL of at most `limit` stacks, for rows before `position` that are not below the bar."""
+    state.builds[build, BUILD_STACKS] = 0
+    state.builds[build, BUILD_LIMIT] = limit
+    state.builds[build, BUILD_PUSHED] = 0
+    state.builds[build, BUILD_POSITION] = position
+    state.bars[build] = bar
+
+
+@jit
+def push(state, build, score, ordinal):
+    """Put a row, older than all pushed before (or of their slide and worse), where it belongs, or prune it."""
+    tops, below = state.stack_score[build], state.stack_ordinal[build]
+    stacks, limit = state.builds[build, BUILD_STACKS], state.builds[build, BUILD_LIMIT]
+    place = state.ring.shape[0] - 1 & ordinal
+    smaller = stacks  # how many tops the row is above
+    if stacks > 0 and score <= tops[stacks - 1]:
+        low, smaller = 0, stacks - 1
+        while low < smaller:
+            middle = (low + smaller) // 2
+            if tops[middle] < score:
+                low = middle + 1
+            else:
+                smaller = middle
+    if stacks < limit:
+        for i in range(stacks, smaller, -1):
+            tops[i], below[i] = tops[i - 1], below[i - 1]
+        tops[smaller], below[smaller] = score, ordinal
+        state.links[place] = 0
+        state.builds[build, BUILD_STACKS] = stacks + 1
+    elif smaller > 0:
+        state.links[place] = below[smaller - 1] - ordinal
+        tops[smaller - 1], below[smaller - 1] = score, ordinal
+    else:
+        return
+    state.builds[build, BUILD_PUSHED] += 1
+    if state.builds[build, BUILD_STACKS] == limit:
+        state.bars[build] = max(state.bars[build], np.nextafter(tops[0], np.inf))
+
+
+@jit
+def insert_sorted(state, build, score, ordinal):
+    """The same without stacks: one chain, best first. A row behind `limit` others, all newer, is pruned."""
+    ring, links = state.ring, state.links
+    mask = ring.shape[0] - 1
+    tops, below = state.stack_score[build], state.stack_ordinal[build]
+    links[ordinal & mask] = 0
+    if state.builds[build, BUILD_STACKS] == 0 or score > tops[0]:
+        if state.builds[build, BUILD_STACKS] > 0:
+            links[ordinal & mask] = below[0] - ordinal
+        tops[0], below[0] = score, ordinal
+        state.builds[build, BUILD_STACKS] = 1
+    else:
+        before, passed = below[0], 1
+        while True:
+            if passed == state.builds[build, BUILD_LIMIT]:
+                state.bars[build] = max(state.bars[build], np.nextafter(ring[before & mask], np.inf))
+                return
+            step = links[before & mask]
+            if step == 0 or ring[(before + step) & mask] < score:
+                break
+            before += step
+            passed += 1
+        if step != 0:
+            links[ordinal & mask] = before + step - ordinal
+        links[before & mask] = ordinal - before
+    state.builds[build, BUILD_PUSHED] += 1
+
+
+@jit
+def take_in(state, rules, build, score, ordinal):
+    if rules.meaningful == SORTED:
+        insert_sorted(state, build, score, ordinal)
+    else:
+        push(state, build, score, ordinal)
+
+
+@jit
+def slide_begin(rules, stop):
+    """Where the run of rows before `stop` that enter and leave together begins (count windows)."""
+    last = stop - 1
+    odd = -rules.size % rules.slide  # windows begin at multiples of the slide plus this
+    return max(last // rules.slide * rules.slide, (last - odd) // rules.slide * rules.slide + odd)
+
+
+@jit
+def scan(state, rules, build, low, high, known_score, known_ordinal):
+    """Push the rows [low, high), newest first, leaving out those known already: that rank at or above `known`."""
+    ring = state.ring
+    mask = ring.shape[0] - 1
+    limit = state.builds[build, BUILD_LIMIT]
+    if limit <= 0:
+        return
+    if rules.slide > limit:
+        slide_score, slide_ordinal = np.empty(2 * limit + BLOCK), np.empty(2 * limit + BLOCK, np.int64)
+        while low < high:
+            begin = max(low, slide_begin(rules, high))
+            _, count = gather_rows(ring, begin, high, state.bars[build], slide_score, slide_ordinal, limit)
+            count = finish(slide_score, slide_ordinal, count, limit)
+            for i in range(count):
+                if slide_score[i] < state.bars[build]:
+                    break
+                if outranks(known_score, known_ordinal, slide_score[i], slide_ordinal[i]):
+                    take_in(state, rules, build, slide_score[i], slide_ordinal[i])
+            high = begin
+        return
+    while low < high:
+        begin = contiguous_before(ring, high, low, BLOCK)
+        bar = state.bars[build]
+        block = ring[begin & mask : (begin & mask) + high - begin]  # a view: the loop is vectorized
+        hits = 0
+        for t in range(block.shape[0]):
+            hits += block[t] >= bar
+        if hits > 0:
+            for ordinal in range(high - 1, begin - 1, -1):
+                score = ring[ordinal & mask]
+                if score >= state.bars[build] and outranks(known_score, known_ordinal, score, ordinal):
+                    take_in(state, rules, build, score, ordinal)
+        high = begin
+
+
+@jit
+def push_unit_top(state, rules, build, row, first, known_score, known_ordinal):
+    """Push U_v^k of the k-unit in row `row` of the unit table, newest first."""
+    kept = state.units[row, UNIT_KEPT]
+    age, newest_first = np.empty(kept), np.arange(kept)
+    for i in range(kept):
+        age[i] = state.unit_top_ordinal[row, i]
+    sort_best(age, newest_first, kept)
+    for i in newest_first:
+        score, ordinal = state.unit_top_score[row, i], state.unit_top_ordinal[row, i]
+        if ordinal >= first and score >= state.bars[build] and outranks(known_score, known_ordinal, score, ordinal):
+            take_in(state, rules, build, score, ordinal)
+
+
+@jit
+def continue_build(state, rules, build, first, begin, unit, unit_stop, known_score, known_ordinal, budget):
+    """Scan on towards the partition's beginning, about `budget` rows; True when it is done.
+
+    With units (UBSA, 5.2: its first phase), a non-k-unit whose best is not above the threshold is skipped
+    unscanned, and of a k-unit only its k best are pushed; its other rows follow when the window reaches it.
+    """
+    low = max(begin, first)
+    position = state.builds[build, BUILD_POSITION]
+    if state.builds[build, BUILD_LIMIT] <= 0:
+        position = low
+    while position > low and budget > 0:
+        stop = low
+        while unit_stop > unit and state.units[(unit_stop - 1) % state.units.shape[0], UNIT_START] >= position:
+            unit_stop -= 1
+        if unit_stop > unit:
+            row = (unit_stop - 1) % state.units.shape[0]
+            stop = max(low, state.units[row, UNIT_START])
+            if state.units[row, UNIT_IS_K] == 1:
+                push_unit_top(state, rules, build, row, first, known_score, known_ordinal)
+                budget -= state.units[row, UNIT_KEPT]
+                position = stop
+                continue
+            if state.unit_best[row] < state.bars[build]:
+                position = stop
+                continue
+        if position - stop > budget:
+            stop = position - budget
+        scan(state, rules, build, stop, position, known_score, known_ordinal)
+        budget -= position - stop
+        position = stop
+    state.builds[build, BUILD_POSITION] = position
+    return position <= low
+
+
+@jit
+def _sift_up(state, place):
+    score, ordinal = state.heap_score, state.heap_ordinal
+    while place > 0:
+        parent = (place - 1) // 2
+        if not outranks(score[place], ordinal[place], score[parent], ordinal[parent]):
+            return
+        score[place], score[parent] = score[parent], score[place]
+        ordinal[place], ordinal[parent] = ordinal[parent], ordinal[place]
+        place = parent
+
+
+@jit
+def _sift_down(state, place):
+    score, ordinal, count = state.heap_score, state.heap_ordinal, state.head[HEAP_COUNT]
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            return
+        if child + 1 < count and outranks(score[child + 1], ordinal[child + 1], score[child], ordinal[child]):
+            child += 1
+        if not outranks(score[child], ordinal[child], score[place], ordinal[place]):
+            return
+        score[place], score[child] = score[child], score[place]
+        ordinal[place], ordinal[child] = ordinal[child], ordinal[place]
+        place = child
+
+
+@jit
+def consume(state, build):
+    """Hand a built S-AVL over to the front's heap of stack tops."""
+    for i in range(state.builds[build, BUILD_STACKS]):
+        place = state.head[HEAP_COUNT]
+        state.heap_score[place], state.heap_ordinal[place] = state.stack_score[build, i], state.stack_ordinal[build, i]
+        state.head[HEAP_COUNT] = place + 1
+        _sift_up(state, place)
+    state.head[FRONT_MEANINGFUL] += state.builds[build, BUILD_PUSHED]
+    state.builds[build, BUILD_STACKS] = 0
+    state.builds[build, BUILD_PUSHED] = 0
+
+
+@jit
+def pop_top(state):
+    """Take the best top off; the next of its stack takes its place."""
+    head = state.head
+    ordinal = state.heap_ordinal[0]
+    step = state.links[ordinal & (state.ring.shape[0] - 1)]
+    if step != 0:
+        state.heap_ordinal[0] = ordinal + step
+        state.heap_score[0] = state.ring[(ordinal + step) & (state.ring.shape[0] - 1)]
+    else:
+        head[HEAP_COUNT] -= 1
+        state.heap_score[0], state.heap_ordinal[0] = state.heap_score[head[HEAP_COUNT]], state.heap_ordinal[head[HEAP_COUNT]]
+    head[FRONT_MEANINGFUL] -= 1
+    _sift_down(state, 0)
+
+
+@jit
+def drop_expired_tops(state, first):
+    """Leave no expired top at the heap's best place. Returns whether a row is left."""
+    while state.head[HEAP_COUNT] > 0 and state.heap_ordinal[0] < first:
+        pop_top(state)
+    return state.head[HEAP_COUNT] > 0
+
+
+@jit
+def drop_all_expired_tops(state, first):
+    """Leave no expired top anywhere: room for another unit's stacks."""
+    mask = state.ring.shape[0] - 1
+    count = state.head[HEAP_COUNT]
+    state.head[HEAP_COUNT] = 0
+    for i in range(count):
+        ordinal = state.heap_ordinal[i]
+        alive = ordinal >= first
+        while not alive:
+            state.head[FRONT_MEANINGFUL] -= 1
+            step = state.links[ordinal & mask]
+            if step == 0:
+                break
+            ordinal += step
+            alive = ordinal >= first
+        if alive:
+            place = state.head[HEAP_COUNT]
+            state.heap_ordinal[place], state.heap_score[place] = ordinal, state.ring[ordinal & mask]
+            state.head[HEAP_COUNT] = place + 1
+            _sift_up(state, place)

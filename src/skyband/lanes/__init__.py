@@ -1,0 +1,16 @@
+"""Lanes: the queries that share one score, one order of rows and one structure.
+
+    scores (turned; NaN: cannot rank) ─► open rows ─► structure ─► answers ─► result rows
+                                         until their
+                                         slide closes
+
+base.py    what all lanes do: hand rows to the structure in pieces, turn answers into result rows
+count.py   rows by arrival, count windows
+time.py    rows by time, then arrival; slides close when the watermark passes them
+"""
+
+from skyband.lanes.base import Lane, Member
+from skyband.lanes.count import CountLane
+from skyband.lanes.time import TimeLane
+
+__all__ = ["CountLane", "Lane", "Member", "TimeLane"]

@@ -1,0 +1,177 @@
+"""What all lanes do: hand rows to the structure in pieces, turn its answers into result rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skyband.algorithms import build, load
+from skyband.algorithms.choose import choose
+from skyband.algorithms.contract import Plan, Ranked
+from skyband.changes import Emitted
+from skyband.kernels.tables import Panes, Tops, Windows
+from skyband.live import LiveRows
+from skyband.query import TopK
+
+_FEED = 1 << 16  # rows handed over at once, at least; a window's worth if that is more
+
+
+class Member:
+    """One query in a lane: its window in rows or in the time column's unit, and its counters."""
+
+    def __init__(self, query: TopK, size: int, slide: int) -> None:
+        self.query, self.size, self.slide = query, size, slide
+        self.active = True  # a cancelled query stays in its structure's plan, unheard
+        self.rows = self.late = self.nulls = 0
+        self.ranked = np.zeros(0, np.int64)  # emit="arrivals": rows that ranked before and are still in the window
+
+    @property
+    def emission(self) -> int:
+        """What its windows give, as a code of kernels.emission."""
+        return {"none": 0, "changes": 1, "snapshots": 2, "arrivals": 3}[self.query.emit] if self.active else 0
+
+
+class Lane(ABC):
+    """One structure, one score, one order of rows. It sees only rows that arrive after `since` others."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, since: int, algorithm: str) -> None:
+        self.since = since
+        self.algorithm = algorithm  # a name of the registry, or "auto" until the first row
+        self.members: list[Member] = []
+        self.structure: Ranked
+        self.reported: Tops  # what each query's last result rows amount to
+        self.live: LiveRows
+        self.started = False
+
+    def admits(self, algorithm: str) -> bool:
+        """Can another query join? Not once rows have come; not where a structure serves one query."""
+        return not self.started and (algorithm == "auto" or load(algorithm).shares)
+
+    def start(self) -> None:
+        """Fix the plan and build the structure: the first row is here."""
+        if self.started:
+            return
+        plan = self._plan()
+        if self.algorithm == "auto":
+            self.algorithm = choose(plan)
+        self.structure = build(self.algorithm, plan)
+        self.reported = Tops(*(array.copy() for array in self.structure.tops))
+        self.live = LiveRows(plan.largest_k)
+        self.started = True
+
+    @abstractmethod
+    def _plan(self) -> Plan:
+        """What is asked of the structure."""
+
+    def _answer(
+        self, begin: int, scores: np.ndarray, windows: Windows, panes_of: Callable[[int, int], Panes]
+    ) -> Emitted:
+        """Hand the rows from ordinal `begin` on, and the windows they complete, to the structure, a window's worth
+        at a time; collect the result rows."""
+        from skyband.kernels.emission import ARRIVALS, count_events, emit
+
+        emission = np.array([member.emission for member in self.members], np.int64)
+        value = windows.number * np.array([member.slide for member in self.members], np.int64)[windows.query]
+        parts: list[Emitted] = []
+        at = 0
+        while at < len(windows.end):
+            limit = begin + max(_FEED, int(windows.end[at] - windows.first[at]))
+            upto = max(int(np.searchsorted(windows.end, limit, "right")), at + 1)
+            stop = int(windows.end[upto - 1])
+            piece = Windows(*(column[at:upto] for column in windows))
+            panes = panes_of(begin, stop) if self.structure.wants_panes else None
+            for start_at, stop_at, results in self.structure.advance(begin, scores[: stop - begin], piece, panes):
+                out = Emitted.room(count_events(piece.query, start_at, stop_at, results.size, emission, self.reported.count))
+                written = emit(piece.query, value[at:upto], start_at, stop_at, results, emission, self.reported, out)
+                if written:
+                    parts.append(out.where(slice(0, written)))
+            scores = scores[stop - begin :]
+            begin, at = stop, upto
+        emitted = Emitted.join(parts)
+        if (emission == ARRIVALS).any():
+            emitted = self._first_arrivals(emitted, emission == ARRIVALS, windows)
+        return emitted
+
+    def _first_arrivals(self, emitted: Emitted, once: np.ndarray, windows: Windows) -> Emitted:
+        """Of the queries marked in `once`, leave only the first entry of each row, ever."""
+        keep = np.ones(len(emitted.query), bool)
+        for q in np.flatnonzero(once):
+            member = self.members[q]
+            places = np.flatnonzero(emitted.query == q)
+            ordinals, first_places = np.unique(emitted.ordinal[places], return_index=True)
+            keep[places] = False
+            keep[places[first_places[~np.isin(ordinals, member.ranked)]]] = True
+            ranked = np.union1d(member.ranked, ordinals)
+            first = windows.first[windows.query == q]
+            member.ranked = ranked[ranked >= first[-1]] if len(first) else ranked
+        return emitted.where(keep)
+
+    def _in_tops(self) -> np.ndarray:
+        """Ordinals of the rows in some query's current top-k, in no order, a row perhaps several times."""
+        tops = self.structure.tops
+        return np.concatenate([tops.ordinal[q, :n] for q, n in enumerate(tops.count)])
+
+    @abstractmethod
+    def seq_of(self, ordinal: np.ndarray) -> np.ndarray:
+        """The arrival numbers of rows in a current top-k."""
+
+    @abstractmethod
+    def needed(self) -> np.ndarray:
+        """Arrival numbers of every row whose payload must be kept, increasing."""
+
+    @abstractmethod
+    def needed_since(self, base: int) -> np.ndarray:
+        """Those of `needed` that arrived from `base` on, in any order, some perhaps twice."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.structure.nbytes + self.live.nbytes + sum(array.nbytes for array in self._arrays().values())
+
+    # What a lane remembers besides structure and live rows: arrays and whole numbers, by attribute name.
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, np.ndarray]: ...
+
+    @abstractmethod
+    def _numbers(self) -> dict[str, int]: ...
+
+    def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """A JSON-able header and arrays from which `restore` goes on."""
+        header = {
+            "kind": self.kind,
+            "since": self.since,
+            "algorithm": self.algorithm,
+            "started": self.started,
+            "numbers": self._numbers(),
+            "members": [
+                {"name": m.query.name, "active": m.active, "rows": m.rows, "late": m.late, "nulls": m.nulls} for m in self.members
+            ],
+        }
+        arrays = self._arrays() | {f"ranked.{q}": member.ranked for q, member in enumerate(self.members)}
+        if self.started:
+            arrays["structure"] = np.frombuffer(self.structure.snapshot(), np.uint8)
+            arrays |= {f"reported.{name}": array for name, array in self.reported._asdict().items()}
+            arrays |= self.live.save()
+        return header, arrays
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take up what `save` gave; the members are in place already."""
+        for q, (member, saved) in enumerate(zip(self.members, header["members"], strict=True)):
+            member.active, member.rows, member.late, member.nulls = (saved[x] for x in ("active", "rows", "late", "nulls"))
+            member.ranked = arrays[f"ranked.{q}"]
+        if header["started"]:
+            self.start()
+            self.structure.restore(arrays["structure"].tobytes())
+            self.reported = Tops(**{name: arrays[f"reported.{name}"] for name in Tops._fields})
+            self.live.restore(arrays)
+        for name, value in header["numbers"].items():
+            setattr(self, name, value)
+        self._restore_arrays(arrays)
+
+    @abstractmethod
+    def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None: ...

@@ -1,0 +1,85 @@
+"""Rows by arrival, count windows. An ordinal is an arrival number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.algorithms.contract import Plan
+from skyband.changes import Emitted
+from skyband.kernels.tables import Windows
+from skyband.lanes.base import Lane
+from skyband.schedule import count_panes, count_windows, in_order_of_end
+
+
+class CountLane(Lane):
+    """Hands rows on as soon as they complete a window of some query."""
+
+    kind = "count"
+
+    def __init__(self, since: int, algorithm: str) -> None:
+        super().__init__(since, algorithm)
+        self.seen = since  # arrivals so far, those before `since` included
+        self.open: list[np.ndarray] = []  # scores of the rows after the last window of any query
+
+    def _plan(self) -> Plan:
+        ks, sizes, slides = zip(*((m.query.k, m.size, m.slide) for m in self.members), strict=True)
+        return Plan(ks, sizes, slides)
+
+    def push(self, scores: np.ndarray) -> Emitted:
+        """Take the next rows' scores; the result rows of the windows they complete."""
+        before, self.seen = self.seen, self.seen + len(scores)
+        windows = in_order_of_end(
+            [
+                count_windows(q, m.size, m.slide, self.since, before, self.seen, last_only=m.emission == 0)
+                for q, m in enumerate(self.members)
+            ]
+        )
+        emitted = Emitted.room(0)
+        if len(windows.end):
+            fed = before - sum(map(len, self.open))
+            rows = np.concatenate([*self.open, scores]) if self.open else scores
+            begin = max(fed, self._next_first(windows))
+            stop = int(windows.end[-1])
+            only = self.members[0]
+            emitted = self._answer(
+                begin, rows[begin - fed : stop - fed], windows, lambda a, b: count_panes(only.size, only.slide, a, b)
+            )
+            self.open, scores_left = [], rows[stop - fed :]
+        else:
+            scores_left = scores
+        if len(scores_left):
+            self.open.append(scores_left.copy())
+        self.live.extend(before, before, scores, self._reach())
+        return emitted
+
+    def _next_first(self, windows: Windows) -> int:
+        """First row of the earliest window any query has yet to answer, `windows` included: rows before it are
+        left out."""
+        firsts = []
+        for q, member in enumerate(self.members):
+            mine = windows.first[windows.query == q]
+            coming = (self.seen // member.slide + 1) * member.slide - member.size
+            firsts.append(int(mine[0]) if len(mine) else max(coming, self.since))
+        return min(firsts)
+
+    def _reach(self) -> int:
+        return min((self.seen // m.slide + 1) * m.slide - m.size for m in self.members)
+
+    def seq_of(self, ordinal: np.ndarray) -> np.ndarray:
+        return ordinal
+
+    def needed(self) -> np.ndarray:
+        return np.union1d(self.live.seq, self._in_tops())
+
+    def needed_since(self, base: int) -> np.ndarray:
+        live, tops = self.live.seq, self._in_tops()
+        return np.concatenate([live[np.searchsorted(live, base) :], tops[tops >= base]])
+
+    def _numbers(self) -> dict[str, int]:
+        return {"seen": self.seen}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {"open": np.concatenate([np.zeros(0), *self.open])}
+
+    def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        self.open = [arrays["open"]] if len(arrays["open"]) else []

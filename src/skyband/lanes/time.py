@@ -1,0 +1,169 @@
+"""Rows by time, then arrival; a slide's rows are handed on when the watermark passes its end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.algorithms.contract import Plan
+from skyband.changes import Emitted
+from skyband.kernels.tables import Panes
+from skyband.lanes.base import Lane
+from skyband.schedule import cut_panes, in_order_of_end, time_panes, time_windows
+
+NEVER = int(np.iinfo(np.int64).min)
+
+
+class TimeLane(Lane):
+    """All its queries have one slide, since a row is late when its slide has closed. Ordinals are given out as
+    slides close, in the order of time."""
+
+    kind = "time"
+
+    def __init__(self, since: int, algorithm: str) -> None:
+        super().__init__(since, algorithm)
+        self.open_time: list[np.ndarray] = []  # rows of open slides, by arrival
+        self.open_seq: list[np.ndarray] = []
+        self.open_score: list[np.ndarray] = []
+        self.pane_time = np.zeros(0, np.int64)  # time of the first row of each pane that a coming window may hold
+        self.pane_begin = np.zeros(0, np.int64)  # its ordinal
+        self.top_ordinal = np.zeros(0, np.int64)  # rows in a current top-k
+        self.top_seq = np.zeros(0, np.int64)
+        self.fed = 0  # ordinals given out
+        self.closed = NEVER  # every window up to this end has been answered
+        self.last_time = NEVER  # greatest time of a row that was not late, whether it can rank or not
+
+    @property
+    def slide(self) -> int:
+        return self.members[0].slide
+
+    @property
+    def _widest(self) -> int:
+        return max(member.size for member in self.members)
+
+    def _plan(self) -> Plan:
+        return Plan(tuple(m.query.k for m in self.members), None, None)
+
+    def take(self, time: np.ndarray, first_seq: int, scores: np.ndarray, late: np.ndarray | None) -> None:
+        """Hold rows until their slide closes; `late` marks those whose slide has closed already."""
+        kept = np.isnan(scores)
+        np.logical_not(kept, out=kept)
+        if late is not None:
+            on_time = time[~late]
+            kept &= ~late
+        else:
+            on_time = time
+        if len(on_time):
+            self.last_time = max(self.last_time, int(on_time.max()))
+        places = np.flatnonzero(kept)
+        if len(places):
+            self.open_time.append(time[places])
+            self.open_seq.append(first_seq + places)
+            self.open_score.append(scores[places])
+
+    def last_end(self) -> int:
+        """End of the first window that holds none of the rows taken so far, over the queries still asked."""
+        if self.last_time == NEVER:
+            return NEVER
+        widest = max(member.size for member in self.members if member.active)
+        return ((self.last_time + widest) // self.slide + 1) * self.slide
+
+    def close(self, watermark: int) -> tuple[Emitted, np.ndarray]:
+        """Answer every window whose end the watermark has reached: result rows and their arrival numbers."""
+        upto = watermark // self.slide * self.slide
+        if watermark == NEVER or upto <= self.closed:
+            return Emitted.room(0), np.zeros(0, np.int64)
+        time, seq, scores = self._closed_rows(upto)
+        begin, self.fed = self.fed, self.fed + len(time)
+        cuts = cut_panes(time, self.slide, [member.size for member in self.members])
+        new_panes = time_panes(time[cuts], begin + cuts, self.members[0].size, self.slide)
+        self.pane_time = np.concatenate([self.pane_time, time[cuts]])
+        self.pane_begin = np.concatenate([self.pane_begin, begin + cuts])
+        windows = in_order_of_end(
+            [
+                time_windows(q, m.size, m.slide, self.closed, upto, self.pane_time, self.pane_begin, self.fed, m.emission)
+                for q, m in enumerate(self.members)
+            ]
+        )
+        self.closed = upto
+        emitted = Emitted.room(0)
+        if len(windows.end):
+            start = max(begin, min(int(windows.first[windows.query == q][0]) for q in np.unique(windows.query)))
+            if len(np.unique(windows.query)) < len(self.members):
+                start = begin  # a query without a window here may still need every row
+
+            def panes_of(a: int, b: int) -> Panes:
+                low, high = np.searchsorted(new_panes.begin, (a, b), "left")
+                return Panes(*(column[low:high] for column in new_panes))
+
+            emitted = self._answer(start, scores[start - begin :], windows, panes_of)
+        resolved = self._resolve(emitted.ordinal, begin, seq)
+        top_ordinal = np.unique(self._in_tops())
+        self.top_seq = self._resolve(top_ordinal, begin, seq)
+        self.top_ordinal = top_ordinal
+        gone = int(np.searchsorted(self.pane_time, upto - self._widest))  # the last windows answered hold the others
+        self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
+        reach = int(self.pane_begin[0]) if len(self.pane_begin) else self.fed
+        self.live.extend(begin, seq, scores, reach)
+        return emitted, resolved
+
+    def _closed_rows(self, upto: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Take the rows before the time `upto` out of the open ones, in the order of time, then arrival."""
+        if not self.open_time:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        time, seq, scores = (np.concatenate(column) for column in (self.open_time, self.open_seq, self.open_score))
+        done = time < upto
+        if done.all():
+            self.open_time, self.open_seq, self.open_score = [], [], []
+        else:
+            rest = ~done
+            self.open_time, self.open_seq, self.open_score = [time[rest]], [seq[rest]], [scores[rest]]
+            time, seq, scores = time[done], seq[done], scores[done]
+        if (time[1:] < time[:-1]).any():
+            order = np.argsort(time, kind="stable")
+            time, seq, scores = time[order], seq[order], scores[order]
+        return time, seq, scores
+
+    def _resolve(self, ordinal: np.ndarray, begin: int, seq: np.ndarray) -> np.ndarray:
+        """Arrival numbers of rows: new ones (from `begin` on) by `seq`, others live or in a top-k until now."""
+        result = np.empty(len(ordinal), np.int64)
+        new = ordinal >= begin
+        result[new] = seq[ordinal[new] - begin]
+        old = ordinal[~new]
+        if len(old):
+            place = np.searchsorted(self.live.ordinal, old)
+            found = place < self.live.count
+            found[found] = self.live.ordinal[place[found]] == old[found]
+            known = np.empty(len(old), np.int64)
+            known[found] = self.live.seq[place[found]]
+            known[~found] = self.top_seq[np.searchsorted(self.top_ordinal, old[~found])]
+            result[~new] = known
+        return result
+
+    def seq_of(self, ordinal: np.ndarray) -> np.ndarray:
+        return self.top_seq[np.searchsorted(self.top_ordinal, ordinal)]
+
+    def needed(self) -> np.ndarray:
+        return np.unique(np.concatenate([self.live.seq, self.top_seq, *self.open_seq]))
+
+    def needed_since(self, base: int) -> np.ndarray:
+        return np.concatenate([seq[seq >= base] for seq in (self.live.seq, self.top_seq, *self.open_seq)])
+
+    def _numbers(self) -> dict[str, int]:
+        return {"fed": self.fed, "closed": self.closed, "last_time": self.last_time}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        whole = np.zeros(0, np.int64)
+        return {
+            "open_time": np.concatenate([whole, *self.open_time]),
+            "open_seq": np.concatenate([whole, *self.open_seq]),
+            "open_score": np.concatenate([np.zeros(0), *self.open_score]),
+            "pane_time": self.pane_time,
+            "pane_begin": self.pane_begin,
+            "top_ordinal": self.top_ordinal,
+            "top_seq": self.top_seq,
+        }
+
+    def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        self.open_time, self.open_seq, self.open_score = ([arrays[f"open_{x}"]] for x in ("time", "seq", "score"))
+        self.pane_time, self.pane_begin = arrays["pane_time"], arrays["pane_begin"]
+        self.top_ordinal, self.top_seq = arrays["top_ordinal"], arrays["top_seq"]

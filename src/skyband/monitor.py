@@ -1,0 +1,391 @@
+"""The driver: batches in, result rows out. It owns arrival numbers, the watermark and the rows' payload.
+
+    batch ─► columns checked ─► scores, one array per distinct score ─► lanes ─► result rows
+                                                                          │
+                                       rows that can still win ◄──────────┘
+
+Everything that can fail happens before anything changes: a refused batch leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.batches import check_keepable, conform, to_table
+from skyband.clock import Clock
+from skyband.errors import QueryError, SchemaError, StateError
+from skyband.lanes import CountLane, Lane, Member, TimeLane
+from skyband.lanes.time import NEVER
+from skyband.query import TopK
+from skyband.results import Part, ResultTable, top_table
+from skyband.rows import RowStore
+from skyband.score import BoundScore, bind, bind_where, score_key, where_key
+from skyband.window import CountWindow, Duration, duration
+
+Query = TopK
+
+
+@dataclass(frozen=True)
+class Door:
+    """How a row's columns become the score a lane sees: what is ranked, which way, which rows."""
+
+    score: Hashable
+    order: str
+    where: Hashable
+
+
+@dataclass
+class Place:
+    """A query that has been checked against the columns and found its key: queries of one key may share a lane."""
+
+    query: Query
+    door: Door
+    key: Hashable
+    size: int
+    slide: int
+
+
+class Monitor:
+    """Keeps the answers of many queries over one stream.
+
+    >>> import skyband as sb
+    >>> hot = sb.TopK(name="hot", k=2, score="price * volume", window=sb.CountWindow(3))
+    >>> monitor = sb.Monitor([hot])
+    >>> changes = monitor.push({"price": [1.0, 5.0, 2.0], "volume": [10, 1, 20]})
+    >>> monitor.top("hot").column("score").to_pylist()
+    [40.0, 10.0]
+    """
+
+    def __init__(self, queries: Iterable[Query] = (), *, time: str | None = None, lateness: Duration = 0) -> None:
+        if time is not None and (not isinstance(time, str) or not time):
+            raise QueryError(f"time must be the name of a column, got {time!r}")
+        duration(lateness, "lateness")
+        if isinstance(lateness, int) and lateness < 0:
+            raise QueryError(f"lateness must not be negative, got {lateness}")
+        self._time, self._lateness = time, lateness
+        self._queries: dict[str, Query] = {}
+        self._waiting: list[Query] = []  # added, and no row has come since
+        self._lanes: list[tuple[Hashable, Door, Lane]] = []
+        self._bound: dict[Hashable, BoundScore] = {}
+        self._schema: pa.Schema | None = None
+        self._clock: Clock | None = None
+        self._allowed = 0  # lateness in the time column's unit
+        self._early: list[Any] = []  # advance() calls before the time column was known
+        self._store: RowStore
+        self._table: ResultTable | None = None  # how results look, until queries or columns change
+        self._seen = 0
+        self._watermark = NEVER
+        self._broken = False
+        for query in queries:
+            self.add(query)
+
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """The queries being answered, by name, in the order they were added."""
+        return MappingProxyType(self._queries)
+
+    def add(self, query: Query) -> None:
+        """Begin to answer `query`. It sees only rows pushed from now on."""
+        if not isinstance(query, TopK):
+            raise QueryError(f"expected a query such as TopK, got {query!r}")
+        if query.name in self._queries:
+            raise QueryError(f"a query called {query.name!r} is there already; give this one another name or cancel that one first")
+        if not isinstance(query.window, CountWindow) and self._time is None:
+            raise QueryError(f"query {query.name!r} has a time window; name the time column: Monitor(..., time='...')")
+        if self._schema is not None:
+            self._place(query, self._schema, self._clock)
+        self._queries[query.name] = query
+        self._waiting.append(query)
+        self._table = None
+
+    def cancel(self, name: str) -> None:
+        """Stop answering the query called `name`."""
+        query = self._query(name)
+        del self._queries[name]
+        self._table = None
+        if query in self._waiting:
+            self._waiting.remove(query)
+            return
+        lane, at = self._seat(name)
+        lane.members[at].active = False
+        self._lanes = [entry for entry in self._lanes if any(member.active for member in entry[2].members)]
+
+    def _query(self, name: str) -> Query:
+        try:
+            return self._queries[name]
+        except (KeyError, TypeError):
+            raise QueryError(f"no query is called {name!r}; there are: {', '.join(map(repr, self._queries)) or 'none'}") from None
+
+    def _seat(self, name: str) -> tuple[Lane, int]:
+        """The lane of an answered query and its place there."""
+        for _, _, lane in self._lanes:
+            for at, member in enumerate(lane.members):
+                if member.active and member.query.name == name:
+                    return lane, at
+        raise AssertionError(name)
+
+    def _place(self, query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
+        """Check a query against the columns; SchemaError when it does not fit them. Changes nothing."""
+        door = Door(score_key(query.score), query.order, where_key(query.where))
+        bind(query.score, schema)
+        if query.where is not None:
+            bind_where(query.where, schema)
+        if isinstance(query.window, CountWindow):
+            size, slide = query.window.size, query.window.slide
+            return Place(query, door, (door, "count", query.algorithm), size, slide)
+        assert clock is not None
+        size = clock.length(query.window.size, f"the window size of query {query.name!r}")
+        slide = clock.length(query.window.slide, f"the window slide of query {query.name!r}")
+        return Place(query, door, (door, "time", slide, query.algorithm), size, slide)
+
+    def _seat_waiting(self, places: list[Place]) -> None:
+        """Put queries into lanes that start with the next row: one lane a key, where structures can be shared."""
+        assert self._schema is not None
+        for place in places:
+            key = (place.key, self._seen)
+            lane = next((x for k, _, x in self._lanes if k == key and x.admits(place.query.algorithm)), None)
+            if lane is None:
+                kind = CountLane if isinstance(place.query.window, CountWindow) else TimeLane
+                lane = kind(self._seen, place.query.algorithm)
+                self._lanes.append((key, place.door, lane))
+            lane.members.append(Member(place.query, place.size, place.slide))
+            self._bind(place, self._schema, self._bound)
+        self._waiting.clear()
+
+    @staticmethod
+    def _bind(place: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:
+        """Add what evaluates the place's score and `where` to `bound`."""
+        bound[place.door.score] = bind(place.query.score, schema)
+        if place.query.where is not None:
+            bound[place.door.where] = bind_where(place.query.where, schema)
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def push(self, batch: Any) -> pa.Table:
+        """Take the next rows; the result rows of every window they close.
+
+        `batch`: a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or {name: array}.
+        """
+        self._usable()
+        table = to_table(batch)
+        if len(table) == 0:
+            if self._schema is not None:
+                conform(table, self._schema)
+            return self._results([])
+        schema = table.schema
+        if self._schema is not None:
+            schema = self._schema
+            if pa.null() in schema.types:
+                schema = _with_types_for_nulls(schema, table.schema)
+            table = conform(table, schema)
+        else:
+            check_keepable(table)
+        clock = Clock(self._time, schema) if self._time is not None else None
+        allowed = clock.length(self._lateness, "lateness") if clock is not None else 0
+        early, self._early = self._early, []  # said once: what cannot be read is reported, then forgotten
+        moments = [clock.moment(value) for value in early] if clock is not None else []
+        times = clock.read(table) if clock is not None else None
+        places = [self._place(query, schema, clock) for query in self._waiting]
+        bound = dict(self._bound)
+        for place in places:
+            self._bind(place, schema, bound)
+        doors = {door for _, door, _ in self._lanes} | {place.door for place in places}
+        values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
+        with self._all_or_nothing():
+            self._take_schema(schema, clock, allowed)
+            self._watermark = max([self._watermark, *moments])
+            self._seat_waiting(places)
+            return self._take_rows(table, times, values)
+
+    def _take_schema(self, schema: pa.Schema, clock: Clock | None, allowed: int) -> None:
+        if schema is not self._schema:
+            self._table = None
+        if self._schema is None:
+            self._store = RowStore(schema)
+        elif schema != self._schema:
+            self._store.rows = self._store.rows.cast(schema)
+        self._schema, self._clock, self._allowed = schema, clock, allowed
+
+    def _take_rows(self, table: pa.Table, times: np.ndarray | None, values: dict[Hashable, np.ndarray]) -> pa.Table:
+        base, rows = self._seen, len(table)
+        before: np.ndarray | None = None  # the watermark before each row, where rows may be late
+        if times is not None:
+            if times[0] < self._watermark or (times[1:] < times[:-1]).any():
+                before = np.maximum.accumulate(times) - self._allowed
+                before[1:] = np.maximum(before[:-1], self._watermark)
+                before[0] = self._watermark
+            self._watermark = max(self._watermark, int(times.max()) - self._allowed)
+        turned: dict[Door, np.ndarray] = {}
+        parts = []
+        for _, door, lane in self._lanes:
+            lane.start()
+            if door not in turned:
+                turned[door] = _turn(values, door)
+            missing = np.isnan(values[door.score])
+            late = None
+            if isinstance(lane, CountLane):
+                emitted = lane.push(turned[door])
+                seq = emitted.ordinal
+            else:
+                assert isinstance(lane, TimeLane) and times is not None
+                if before is not None:
+                    late = (times // lane.slide + 1) * lane.slide <= before
+                    missing &= ~late
+                lane.take(times, base, turned[door], late)
+                emitted, seq = lane.close(self._watermark)
+            parts.append((lane, emitted, seq))
+            nulls, lates = int(np.count_nonzero(missing)), 0 if late is None else int(np.count_nonzero(late))
+            for member in lane.members:
+                member.rows, member.late, member.nulls = member.rows + rows, member.late + lates, member.nulls + nulls
+        self._seen += rows
+        results = self._results(parts, table)
+        self._remember(base, table)
+        return results
+
+    def _remember(self, base: int, table: pa.Table) -> None:
+        """Keep the payload of the new rows that can still win; now and then forget those that no longer can."""
+        needed = [np.zeros(0, np.int64), *(lane.needed_since(base) for _, _, lane in self._lanes)]
+        self._store.remember(base, table, np.unique(np.concatenate(needed)))
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._store.is_full:
+            needed = [lane.needed() for _, _, lane in self._lanes]
+            self._store.forget_all_but(np.unique(np.concatenate([np.zeros(0, np.int64), *needed])))
+
+    def advance(self, time: Any) -> pa.Table:
+        """Move the watermark to `time` without rows: no row before it is expected any more."""
+        self._usable()
+        if self._time is None:
+            raise StateError("this monitor has no time to advance; name its time column: Monitor(..., time='...')")
+        if self._clock is None:
+            self._early.append(time)
+            return self._results([])
+        moment = self._clock.moment(time)
+        with self._all_or_nothing():
+            return self._move_watermark(moment)
+
+    def flush(self) -> pa.Table:
+        """Close every open time window, as if time had passed until all rows left.
+
+        A count window is never open: the rows of an unfinished slide belong to a window that does not exist yet.
+        """
+        self._usable()
+        ends = [lane.last_end() for _, _, lane in self._lanes if isinstance(lane, TimeLane)]
+        with self._all_or_nothing():
+            return self._move_watermark(max([NEVER, *ends]))
+
+    def _move_watermark(self, moment: int) -> pa.Table:
+        self._watermark = max(self._watermark, moment)
+        lanes = [lane for _, _, lane in self._lanes if isinstance(lane, TimeLane) and lane.started]
+        results = self._results([(lane, *lane.close(self._watermark)) for lane in lanes])
+        if self._schema is not None:
+            self._forget()
+        return results
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def top(self, name: str) -> pa.Table:
+        """The top-k of the query's last window: rank, score, seq, then the rows' own columns."""
+        self._usable()
+        query = self._query(name)
+        count, score, seq = 0, np.zeros(0), np.zeros(0, np.int64)
+        if query not in self._waiting:
+            lane, at = self._seat(name)
+            tops = lane.structure.tops
+            count = int(tops.count[at])
+            score, seq = tops.score[at, :count].copy(), lane.seq_of(tops.ordinal[at, :count]).copy()
+        rows = None if self._schema is None else self._store.find(seq, self._seen, None)
+        return top_table(-score if query.order == "asc" else score, seq, rows)
+
+    def stats(self, name: str) -> Mapping[str, Any]:
+        """How a query is doing: algorithm, rows, late, nulls, candidates, bytes.
+
+        `candidates` and `bytes` are those of the structure it shares with the other queries on its score.
+        """
+        self._usable()
+        query = self._query(name)
+        if query in self._waiting:
+            return {"algorithm": query.algorithm, "rows": 0, "late": 0, "nulls": 0, "candidates": 0, "bytes": 0}
+        lane, at = self._seat(name)
+        member = lane.members[at]
+        return {
+            "algorithm": lane.algorithm,
+            "rows": member.rows,
+            "late": member.late,
+            "nulls": member.nulls,
+            "candidates": lane.structure.candidates,
+            "bytes": lane.nbytes,
+        }
+
+    @property
+    def watermark(self) -> Any:
+        """Windows up to this time have been closed, as a value of the time column; None before the first row."""
+        if self._clock is None or self._watermark == NEVER:
+            return None
+        return self._clock.column_of(np.array([self._watermark]))[0].as_py()
+
+    def _results(self, parts: list[Part], batch: pa.Table | None = None) -> pa.Table:
+        """Result rows as a table; their payload comes out of `batch`, the newest rows, and the store."""
+        if self._table is None:
+            self._table = ResultTable(self._queries, self._clock, self._schema)
+        base = self._seen - (0 if batch is None else len(batch))
+        return self._table.build(parts, lambda seq: self._store.find(seq, base, batch))
+
+    # -- safety --------------------------------------------------------------------------------------------------
+
+    def _usable(self) -> None:
+        if self._broken:
+            raise StateError("an earlier call was interrupted half-way and this monitor's state is lost; load() the last saved one")
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Nothing inside may fail; if it does (an interrupt, memory), the monitor refuses to go on with half a state."""
+        self._broken = True
+        yield
+        self._broken = False
+
+    # -- keeping -------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything the monitor knows into the file `path`, which appears whole or not at all."""
+        from skyband.saving import write_monitor
+
+        self._usable()
+        write_monitor(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, callables: Mapping[str, Callable[..., Any]] | None = None) -> Monitor:
+        """A monitor that goes on where `save` stopped. `callables`: scores that are functions, by query name."""
+        from skyband.saving import read_monitor
+
+        return read_monitor(cls, path, callables or {})
+
+
+def _turn(values: dict[Hashable, np.ndarray], door: Door) -> np.ndarray:
+    """A score array as lanes see it: larger is better, NaN where a row cannot rank."""
+    scores = values[door.score]
+    if door.order == "asc":
+        scores = -scores
+    if door.where is not None:
+        chosen = values[door.where]
+        scores = np.where((chosen != 0) & ~np.isnan(chosen), scores, np.nan)
+    return scores
+
+
+def _with_types_for_nulls(known: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """`known`, where a column that was all null so far takes the type it has in `found`."""
+    fields = [
+        found.field(field.name) if pa.types.is_null(field.type) and field.name in found.names else field for field in known
+    ]
+    return pa.schema(fields)

@@ -1,0 +1,90 @@
+"""What is asked. Queries are frozen, keyword-only and validated where they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from skyband.algorithms import entry
+from skyband.errors import QueryError
+from skyband.score import Score, check_score, check_where, score_from_json, score_to_json
+from skyband.window import CountWindow, Duration, TimeWindow, Window
+
+ORDERS = ("desc", "asc")
+EMISSIONS = ("changes", "snapshots", "arrivals", "none")
+
+Region: TypeAlias = Mapping[str, tuple[float | None, float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopK:
+    """The k best rows of a window.
+
+    >>> from skyband import CountWindow, TopK
+    >>> TopK(name="hot", k=10, score="price * volume", window=CountWindow(1000)).order
+    'desc'
+
+    score      a column name, an expression, `linear`, `product`, `distance`, or a callable
+    order      "desc": the largest scores rank first; "asc": the smallest
+    where      {"x": (low, high)} with ends included and None for open, or a boolean expression
+    emit       "changes", "snapshots", "arrivals" or "none"
+    algorithm  a name from `skyband.algorithms()`, or "auto"
+    error      the share of results that may be missed; 0 asks for exact answers
+    """
+
+    name: str
+    k: int
+    score: Score
+    window: Window
+    order: str = "desc"
+    where: Region | str | None = None
+    emit: str = "changes"
+    algorithm: str = "auto"
+    error: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise QueryError(f"a query needs a name, a non-empty text; got {self.name!r}")
+        if isinstance(self.k, bool) or not hasattr(self.k, "__index__"):
+            raise QueryError(f"query {self.name!r}: k must be a whole number, got {self.k!r}")
+        object.__setattr__(self, "k", self.k.__index__())
+        if self.k < 1:
+            raise QueryError(f"query {self.name!r}: k must be at least 1, got {self.k}")
+        if not isinstance(self.window, CountWindow | TimeWindow):
+            raise QueryError(f"query {self.name!r}: window must be a CountWindow or a TimeWindow, got {self.window!r}")
+        for what, value, known in (("order", self.order, ORDERS), ("emit", self.emit, EMISSIONS)):
+            if value not in known:
+                raise QueryError(f"query {self.name!r}: {what} must be one of {', '.join(map(repr, known))}; got {value!r}")
+        check_score(self.score, self.name)
+        check_where(self.where, self.name)
+        if isinstance(self.where, Mapping):
+            object.__setattr__(self, "where", {column: tuple(span) for column, span in self.where.items()})
+        if self.algorithm != "auto":
+            entry(self.algorithm)
+        if not isinstance(self.error, int | float) or not 0 <= self.error < 1:
+            raise QueryError(f"query {self.name!r}: error must be at least 0 and below 1, got {self.error!r}")
+        if self.error > 0:
+            raise QueryError(
+                f"query {self.name!r}: error={self.error!r} asks for an approximate answer and every algorithm here is exact; leave error at 0"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """The query as JSON-able values; a callable score is named, not stored."""
+        kind = "count" if isinstance(self.window, CountWindow) else "time"
+        spans = [_plain(self.window.size), _plain(self.window.slide)]
+        plain = {name: getattr(self, name) for name in ("name", "k", "order", "emit", "algorithm", "error", "where")}
+        return {**plain, "score": score_to_json(self.score), "window": {kind: spans}}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> TopK:
+        """What `to_json` gave. A score that was a function is taken from `callables`, by query name."""
+        score = score_from_json(document["score"], document["name"], callables)
+        ((kind, (size, slide)),) = document["window"].items()
+        window: Window = CountWindow(size, slide) if kind == "count" else TimeWindow(size, slide)
+        return cls(**{**document, "score": score, "window": window})
+
+
+def _plain(span: Duration) -> int | str:
+    return f"{span // timedelta(microseconds=1)} us" if isinstance(span, timedelta) else span

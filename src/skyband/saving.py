@@ -1,0 +1,114 @@
+"""A monitor as a file, and back."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.clock import Clock
+from skyband.errors import StateError
+from skyband.lanes import CountLane, Lane, Member, TimeLane
+from skyband.query import TopK
+from skyband.rows import RowStore
+from skyband.state import pack, unpack
+
+if TYPE_CHECKING:
+    from skyband.monitor import Monitor
+
+_KIND = "monitor"
+
+
+def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
+    """Write `monitor` to `path` through a file beside it, so that a crash leaves the old one whole."""
+    if monitor._early:
+        raise StateError("advance() was called before the first row, and what it said cannot be saved yet; push a batch first")
+    lanes, arrays = [], {}
+    for number, (_, _, lane) in enumerate(monitor._lanes):
+        header, own = lane.save()
+        header["queries"] = [member.query.to_json() for member in lane.members]
+        lanes.append(header)
+        arrays |= {f"{number}/{name}": array for name, array in own.items()}
+    header = {
+        "time": monitor._time,
+        "lateness": _duration_to_json(monitor._lateness),
+        "seen": monitor._seen,
+        "watermark": monitor._watermark,
+        "waiting": [query.to_json() for query in monitor._waiting],
+        "order": list(monitor._queries),
+        "lanes": lanes,
+        "schema": None,
+    }
+    if monitor._schema is not None:
+        header["schema"] = base64.b64encode(monitor._schema.serialize().to_pybytes()).decode()
+        header["limit"] = monitor._store.limit
+        arrays["store.seq"] = monitor._store.seq
+        arrays["store.rows"] = np.frombuffer(_table_to_bytes(monitor._store.rows), np.uint8)
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with beside.open("wb") as file:
+            file.write(pack(_KIND, header, arrays))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mapping[str, Callable[..., Any]]) -> Monitor:
+    """The monitor in the file `path`."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as problem:
+        raise StateError(f"cannot read the state file {os.fspath(path)!r}: {problem.strerror}") from problem
+    header, arrays = unpack(_KIND, data)
+    monitor = cls((), time=header["time"], lateness=_duration_from_json(header["lateness"]))
+    monitor._seen, monitor._watermark = header["seen"], header["watermark"]
+    if header["schema"] is not None:
+        monitor._schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
+        monitor._store = RowStore(monitor._schema)
+        monitor._store.seq, monitor._store.limit = arrays["store.seq"], header["limit"]
+        monitor._store.rows = pa.ipc.open_stream(arrays["store.rows"].tobytes()).read_all()
+        if monitor._time is not None:
+            monitor._clock = Clock(monitor._time, monitor._schema)
+            monitor._allowed = monitor._clock.length(monitor._lateness, "lateness")
+    queries: dict[str, TopK] = {}
+    for number, saved in enumerate(header["lanes"]):
+        lane: Lane = (CountLane if saved["kind"] == "count" else TimeLane)(saved["since"], saved["algorithm"])
+        assert monitor._schema is not None
+        for document, seat in zip(saved["queries"], saved["members"], strict=True):
+            query = TopK.from_json(document, callables)
+            place = monitor._place(query, monitor._schema, monitor._clock)
+            lane.members.append(Member(query, place.size, place.slide))
+            monitor._bind(place, monitor._schema, monitor._bound)
+            if seat["active"]:
+                queries[query.name] = query
+        monitor._lanes.append(((place.key, saved["since"]), place.door, lane))
+        prefix = f"{number}/"
+        lane.restore(saved, {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
+    monitor._waiting = [TopK.from_json(document, callables) for document in header["waiting"]]
+    queries |= {query.name: query for query in monitor._waiting}
+    monitor._queries = {name: queries[name] for name in header["order"]}
+    return monitor
+
+
+def _duration_to_json(value: Any) -> Any:
+    return value if isinstance(value, int | str) else {"us": round(value.total_seconds() * 10**6)}
+
+
+def _duration_from_json(value: Any) -> Any:
+    return f"{value['us']} us" if isinstance(value, dict) else value
+
+
+def _table_to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())

@@ -1,0 +1,216 @@
+"""The papers' experiments: claims are well formed, judged rightly, and a small run writes what it promises."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from harness import feed, plan_of
+from repro import claims as table
+from repro import report
+from repro.__main__ import app
+from repro.claims import CLAIMS, EXPERIMENTS, FAILS, HOLDS, OPEN, Claim, claims_of, judge
+from repro.experiment import Cell, Column, Experiment
+from repro.plot import picture
+from repro.relations import RELATIONS
+from repro.runner import Effort, measure, pieces, run
+from repro.streams import DataSet
+from repro.tkde17 import BYTES_A_CANDIDATE, DATA
+from skyband.algorithms import TABLE, build
+
+
+def cells_of(ours: dict[str, list[float | None]], paper: dict[str, list[float]], data: str = "D") -> list[Cell]:
+    return [
+        Cell(data, name, "k", str(place), 1000, 10, 100, value, paper[name][place], "" if value is not None else "no data")
+        for name, line in ours.items()
+        for place, value in enumerate(line)
+    ]
+
+
+def verdict_of(claim: Claim, cells: list[Cell]) -> table.Verdict:
+    (verdict,) = judge(claim, cells)
+    return verdict
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_a_claim_names_what_exists(claim: Claim) -> None:
+    experiment = EXPERIMENTS[claim.experiment]
+    assert claim.relation in RELATIONS
+    assert claim.of in experiment.series and (claim.than in experiment.series or not claim.than)
+    assert set(claim.data) | set(claim.aside) <= set(experiment.data)
+    assert set(claim.axes) <= {column.axis for column in experiment.columns}
+    assert claim.over in ("mean", "every") and claim.bound > 0
+    assert ("{than}" in RELATIONS[claim.relation].text) == bool(claim.than)
+
+
+def test_claims_have_names_of_their_own_and_every_experiment_has_some() -> None:
+    assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
+    assert {claim.experiment for claim in CLAIMS} == set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda experiment: experiment.name)
+def test_an_experiment_has_a_figure_for_every_column_and_algorithms_of_the_registry(experiment: Experiment) -> None:
+    assert {line.algorithm for line in experiment.series.values()} <= {entry.name for entry in TABLE}
+    assert set(experiment.figures) == set(experiment.data)
+    for lines in experiment.figures.values():
+        assert set(lines) <= set(experiment.series)
+        assert all(len(line) == len(experiment.columns) and min(line) > 0 for line in lines.values())
+    assert {column.axis for column in experiment.quick().columns} == {column.axis for column in experiment.columns}
+    for data in experiment.data:
+        for name in experiment.series:
+            for column in experiment.columns:
+                setting = experiment.setting(data, name, column)
+                assert 1 <= setting.slide <= setting.size and setting.k <= setting.size
+                build(setting.algorithm, plan_of((64, 8, 2)), **dict(setting.options))
+
+
+def test_the_papers_own_figures_keep_what_the_paper_says_of_them() -> None:
+    """Relations within one table hold for the printed figures too, except where the two kinds of counting differ."""
+    ours_only = {"least-memory-held", "third-of-skyband"}  # "averagely": over all data sets, not on each
+    for claim in CLAIMS:
+        if not RELATIONS[claim.relation].own or claim.name in ours_only:
+            continue
+        experiment = EXPERIMENTS[claim.experiment]
+        for data in claim.data or experiment.data:
+            of, than = (experiment.figures[data][name] for name in (claim.of, claim.than))
+            cells = [
+                Cell(data, name, column.axis, column.label, 1, 1, 1, figure, figure)
+                for name, line in ((claim.of, of), (claim.than, than))
+                for column, figure in zip(experiment.columns, line, strict=True)
+            ]
+            (verdict,) = judge(replace(claim, data=(data,)), cells)
+            assert verdict.verdict == HOLDS and verdict.measured == verdict.printed, (claim.name, data, verdict)
+
+
+def test_default_settings_are_the_papers() -> None:
+    experiment = EXPERIMENTS["tkde17-table3"]
+    default = [column for column in experiment.columns if column.label in ("0.1%", "100")]
+    settings = {experiment.setting("TIME-U", "EQUAL", column) for column in default}
+    assert [(one.size, one.slide, one.k) for one in settings] == [(100_000, 100, 100)]
+    assert all(24 < size < 36 for size in BYTES_A_CANDIDATE.values())
+
+
+# -- judging ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("relation", "over", "a", "b", "bound", "verdict", "measured"),
+    [
+        ("at most", "mean", [1, 4], [2, 2], 1.0, HOLDS, 1.0),
+        ("at most", "every", [1, 4], [2, 2], 1.0, FAILS, 2.0),
+        ("at most", "every", [1, None], [2, None], 1.0, HOLDS, 0.5),
+        ("at most", "mean", [None, None], [None, None], 1.0, OPEN, None),
+        ("at most the paper's", "mean", [5, 20], [1, 1], 1.0, HOLDS, 1.0),
+        ("at most the paper's", "mean", [5, 21], [1, 1], 1.0, FAILS, 1.0247),
+        ("gains as the paper's", "mean", [1, 1], [1, 1], 1.0, FAILS, 2.0),
+        ("gains as the paper's", "mean", [1, 1], [2, 2], 1.0, HOLDS, 1.0),
+        ("steadier", "mean", [1, 3], [1, 2], 1.05, FAILS, 1.5),
+        ("steadier", "mean", [1, None], [1, None], 1.05, OPEN, None),
+        ("fades", "mean", [1, 2], [2, 2], 1.05, HOLDS, 0.5),
+    ],
+)
+def test_a_claim_is_judged(
+    relation: str,
+    over: str,
+    a: list[float | None],
+    b: list[float | None],
+    bound: float,
+    verdict: str,
+    measured: float | None,
+) -> None:
+    cells = cells_of({"a": a, "b": b}, {"a": [10, 10], "b": [20, 20]})
+    than = "b" if "{than}" in RELATIONS[relation].text else ""
+    found = verdict_of(Claim("c", "e", "", relation, "a", than, bound, over), cells)
+    assert found.verdict == verdict
+    assert found.measured == (None if measured is None else pytest.approx(measured, abs=1e-4))
+
+
+def test_what_is_set_aside_or_left_out_says_why() -> None:
+    cells = cells_of({"a": [1, None]}, {"a": [10, 10]})
+    claim = Claim("c", "e", "", "at most the paper's", "a")
+    assert "1 left out: no data" in verdict_of(claim, cells).reason
+    aside = verdict_of(replace(claim, aside={"D": "another stream"}), cells)
+    assert (aside.verdict, aside.reason, aside.measured) == (OPEN, "another stream", pytest.approx(0.1))
+
+
+def test_the_expected_skyband_is_that_of_random_order() -> None:
+    """k rows for sure, then each older row with chance k/i."""
+    expected = sum(min(1.0, 100 / i) for i in range(1, 1001))
+    claim = Claim("c", "e", "", "random order", "a", bound=0.05, over="every")
+    assert verdict_of(claim, cells_of({"a": [expected]}, {"a": [1.0]})).measured == pytest.approx(0.0, abs=1e-9)
+    assert verdict_of(claim, cells_of({"a": [1.1 * expected]}, {"a": [1.0]})).verdict == FAILS
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+def small(name: str) -> Experiment:
+    """An experiment on generated data with tiny windows, and one real stream that is not there."""
+    experiment = EXPERIMENTS[name]
+    data = {
+        "TIME-U": DataSet("TIMEᵘ", "uniform", 400),
+        "STOCK": DATA["STOCK"],
+    }
+    figures = {key: experiment.figures[key] for key in data}
+    return replace(replace(experiment, data=data, figures=figures, k=5).quick())
+
+
+def test_every_window_is_answered_in_pieces_of_whole_slides() -> None:
+    scores = np.random.default_rng(1).random(1000)
+    structure, whole = (build("strict", plan_of((100, 7, 5))) for _ in range(2))
+    stops = [stop for stop, _ in pieces(structure, scores, 50)]
+    assert all(stop % 7 == 0 for stop in stops) and stops[-1] == 994
+    feed(whole, scores)
+    assert np.array_equal(structure.tops.ordinal, whole.tops.ordinal)
+
+
+def test_candidates_are_averaged_once_the_window_is_full() -> None:
+    """Where scores fall every row can still win: after the first window as many candidates as rows in the window."""
+    falling = -np.arange(2000.0)
+    setting = EXPERIMENTS["tkde17-table6"].setting("TIME-U", "k-skyband", Column("k", "3", 3))
+    found = measure(replace(setting, size=200, slide=10), falling, piece=10)
+    assert found.candidates == 200 and found.seconds > 0 and found.bytes >= 200 * 16
+
+
+@pytest.mark.parametrize("name", ["tkde17-table6", "tkde17-table8"])
+def test_a_small_run_writes_json_tables_and_a_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SKYBAND_DATA", raising=False)
+    experiment = small(name)
+    steps: list[str] = []
+    cells = run(experiment, Effort(rows=800, tries=1), {}, steps.append)
+    assert len(steps) == len(experiment.data) * len(experiment.columns)
+    assert len(cells) == len(steps) * len(experiment.series)
+    verdicts = [verdict for claim in claims_of(name) for verdict in judge(replace(claim, data=tuple(experiment.data)), cells)]
+    shown = report.outcome(experiment, cells, claims_of(name), verdicts)
+    path = report.write(tmp_path, experiment, cells, verdicts, shown, quick=True)
+    document = json.loads(path.read_text())
+    assert {cell["reason"] for cell in document["cells"] if cell["data"] == "STOCK"} == {"needs SKYBAND_DATA"}
+    assert all(cell["ours"] > 0 for cell in document["cells"] if cell["data"] == "TIME-U")
+    assert {entry["verdict"] for entry in document["verdicts"] if entry["data"] == "STOCK"} == {OPEN}
+    assert {entry["verdict"] for entry in document["verdicts"] if entry["data"] == "TIME-U"} <= {HOLDS, FAILS}
+    assert "needs SKYBAND_DATA" in path.with_suffix(".txt").read_text()
+    assert picture(experiment, cells, tmp_path).read_bytes().startswith(b"\x89PNG")
+
+
+def test_tables_that_share_settings_measure_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SKYBAND_DATA", raising=False)
+    taken: dict[object, object] = {}
+    run(small("tkde17-table6"), Effort(rows=400, tries=1), taken, lambda text: None)  # type: ignore[arg-type]
+    before = dict(taken)
+    run(small("tkde17-table8"), Effort(rows=400, tries=1), taken, lambda text: None)  # type: ignore[arg-type]
+    assert taken == before
+
+
+def test_the_command_lists_claims_and_refuses_unknown_experiments() -> None:
+    listed = CliRunner().invoke(app, [])
+    assert listed.exit_code == 0 and all(claim.name in listed.output for claim in CLAIMS)
+    refused = CliRunner().invoke(app, ["run", "table99"])
+    assert refused.exit_code == 2 and "tkde17-table2" in refused.output.replace("\n", "")

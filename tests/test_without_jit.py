@@ -1,0 +1,46 @@
+"""Every algorithm as plain Python: kernels without compilation check every index and cannot write to read-only arrays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+CASES = """
+import numpy as np
+import streams
+from harness import feed, plan_of
+from test_contract import RANKED, expected, made, served, time_windows, tops_of, answer_windows
+
+assert __import__("numba").config.DISABLE_JIT
+for name in RANKED:
+    for shape in ("random", "tied", "falling", "infinite"):
+        scores = streams.shaped(shape, 110, seed=1)
+        scores.setflags(write=False)
+        for queries in ([(30, 1, 4)], [(25, 7, 6)], [(9, 9, 12)], served(name, [(30, 3, 4), (17, 5, 2), (40, 1, 7)])):
+            algorithm = made(name, queries)
+            found = []
+            for upto in (1, 2, 13, 50, 51, 80, 110):
+                found += feed(algorithm, scores[:upto])
+                algorithm.check_invariants()
+            assert found == expected(scores.tolist(), *queries), (name, shape, queries)
+        times = sorted(streams.timed("with gaps", 110, seed=2))
+        bounds = [(first, end) for _, first, end in time_windows(times, 20, 6)]
+        assert answer_windows(name, scores, times, 20, 6, 3, 5) == tops_of(scores.tolist(), bounds, 3), (name, shape)
+    print(name)
+"""
+
+
+def test_every_algorithm_as_plain_python() -> None:
+    paths = [str(HERE), str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    # -W: NumPy's scalars warn where compiled code wraps around or divides by zero in silence
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", CASES]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    from test_contract import RANKED
+
+    assert done.stdout.split() == RANKED
