@@ -22,7 +22,8 @@ console = Console()
 
 
 def _machine() -> dict[str, Any]:
-    return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version(), "numpy": np.__version__}
+    versions = {"python": platform.python_version(), "numpy": np.__version__}
+    return {"cores": os.cpu_count(), "machine": platform.machine()} | versions
 
 
 def _write(name: str, document: dict[str, Any]) -> Path:
@@ -52,7 +53,9 @@ def numbers_command(quick: Annotated[bool, typer.Option(help="shorter streams, r
 
 @app.command("grid")
 def grid_command(
-    emit: Annotated[str, typer.Option(help='"changes": every window is answered; "none": only the last of a batch')] = "changes",
+    emit: Annotated[
+        str, typer.Option(help='"changes": every window is answered; "none": only the last of a batch')
+    ] = "changes",
     budget: Annotated[float, typer.Option(help="seconds a cell")] = 0.25,
     only: Annotated[str, typer.Option(help="only cells whose size:slide:k begins with this, as in 10000:1:")] = "",
 ) -> None:
@@ -71,7 +74,9 @@ def grid_command(
     worst = sorted(verdicts, key=lambda verdict: -verdict["times_best"])[:15]
     table = Table("data", "n", "s", "k", "auto chose", "best", "times the best's time", title="auto, worst cells")
     for verdict in worst:
-        table.add_row(*(str(verdict[x]) for x in ("data", "size", "slide", "k", "chosen", "best")), f"{verdict['times_best']:.2f}")
+        table.add_row(
+            *(str(verdict[x]) for x in ("data", "size", "slide", "k", "chosen", "best")), f"{verdict['times_best']:.2f}"
+        )
     console.print(table)
     within = sum(verdict["times_best"] <= 1.3 for verdict in verdicts)
     console.print(f"written to {path}; auto within 1.3 times of the best in {within} of {len(verdicts)} cells")

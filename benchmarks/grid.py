@@ -14,6 +14,7 @@ ALGORITHMS = ("strict", "mintopk", "panes", "sap-equal", "sap-dynamic", "sap", "
 
 
 def slides(size: int) -> list[int]:
+    """The slides measured for a window size."""
     return sorted({1, 10, size // 1000, size // 10})
 
 

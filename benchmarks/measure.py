@@ -54,12 +54,15 @@ def yardstick(scores: np.ndarray, tries: int = 5) -> float:
 
 
 def monitor_of(setting: Setting) -> sb.Monitor:
+    """A monitor with the one query."""
     window = sb.CountWindow(setting.size, setting.slide)
     query = sb.TopK(name="q", k=setting.k, score="x", window=window, algorithm=setting.algorithm, emit=setting.emit)
     return sb.Monitor([query])
 
 
-def measure(setting: Setting, scores: np.ndarray, *, batch: int, budget: float = float("inf"), fill_budget: float = float("inf")) -> Measurement:
+def measure(
+    setting: Setting, scores: np.ndarray, *, batch: int, budget: float = np.inf, fill_budget: float = np.inf
+) -> Measurement:
     """Push `scores` in batches: first a window's worth, then timed until they end or `budget` seconds are over.
 
     Where even filling the window takes longer than `fill_budget`, the filling is what is timed.

@@ -77,7 +77,8 @@ def rivals(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
                 hold = paper if slide <= k else 1.0
                 detail = f"{nanoseconds['sap']:.1f} ns against {nanoseconds[rival]:.1f} ns a row"
                 what = f"SAP, {data}, n=10⁵, s={slide}, k=100"
-                yield Figure(what, f"{rival} on the same rows", hold, nanoseconds["sap"] / nanoseconds[rival], "× its time", detail=detail)
+                share = nanoseconds["sap"] / nanoseconds[rival]
+                yield Figure(what, f"{rival} on the same rows", hold, share, "× its time", detail=detail)
 
 
 def hundred_queries(emit: str) -> list[sb.TopK]:
@@ -90,6 +91,7 @@ def hundred_queries(emit: str) -> list[sb.TopK]:
 
 
 def many_queries(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
+    """A hundred queries on one score."""
     scores = stream("uniform", 10**6 if quick else 4 * 10**6)
     for emit, hold in (("none", 5.0), ("changes", 0.0)):
         say(f"a hundred queries, emit={emit!r}")
@@ -103,7 +105,8 @@ def many_queries(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]
             best = max(best, (len(scores) - 200_000) / (perf_counter() - begin) / 1e6)
         detail = f"{events / (len(scores) - 200_000):.2f} result rows a row, by {monitor.stats('q0')['algorithm']}"
         what = f'100 queries on one score, emit="{emit}"'
-        yield Figure(what, "5 asked, 10 the aim" if hold else "(no promise)", hold, best, "M rows/s", at_most=False, detail=detail)
+        beside = "5 asked, 10 the aim" if hold else "(no promise)"
+        yield Figure(what, beside, hold, best, "M rows/s", at_most=False, detail=detail)
 
 
 _FIRST_PUSH = """
@@ -120,6 +123,7 @@ print(imported, time.perf_counter() - begin)
 
 
 def cold_start(say: Callable[[str], None]) -> Iterator[Figure]:
+    """How long a fresh process takes to be of use."""
     say("fresh processes")
     runs = []
     for _ in range(4):  # the first may fill the cache

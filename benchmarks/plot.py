@@ -39,7 +39,9 @@ def grid_pictures(results: list[dict[str, Any]], folder: Path, emit: str) -> lis
                         if (row["size"], row["k"], row["algorithm"]) == (size, k, algorithm)
                     )
                     if points:
-                        style = {"lw": 1, "ls": ":", "marker": "x"} if algorithm == "auto" else {"lw": 1.6, "marker": "o", "ms": 3}
+                        style = (
+                            {"lw": 1, "ls": ":", "marker": "x"} if algorithm == "auto" else {"lw": 1.6, "marker": "o", "ms": 3}
+                        )
                         axis.plot(*zip(*points, strict=True), color=colour, label=algorithm, **style)
                 axis.set_xscale("log")
                 axis.set_yscale("log")

@@ -194,6 +194,13 @@ def test_demos_check_notices_a_wrong_answer() -> None:
         assert not demo.check(question, without, monitor).equal
 
 
+def test_a_demo_whose_check_fails_leaves_with_code_1() -> None:
+    wrong = "demo.last_window = lambda *_, real=demo.last_window: (lambda end, *rest: (end, rest[0][1:], *rest[1:]))(*real(*_))"
+    code = f"import sys; from skyband import cli, demo; {wrong}; sys.argv = ['skyband', 'demo', '--rows', '20000']; cli.main()"
+    result = python("-c", code, code=1)
+    assert "rows differ" in result.stdout and "Traceback" not in result.stderr
+
+
 def test_algorithms_lists_the_registry() -> None:
     names = sb.algorithms()["name"].to_pylist()
     records = [json.loads(line) for line in skyband("algorithms", "--json").stdout.splitlines()]

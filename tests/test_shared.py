@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import Answer, answers_of, feed, plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness import Answer, answers_of, feed, plan_of
 from skyband.algorithms import build
 from skyband.algorithms.contract import Plan
 from skyband.algorithms.shared import SharedViews
@@ -141,7 +141,9 @@ def test_windows_of_unknown_size() -> None:
                         span = slice(results.begin[at], results.begin[at] + results.size[at])
                         last[query[at]] = (results.score[span].tolist(), results.ordinal[span].tolist())
                     told[-1].append(last[query[at]])
-            assert last == [(top[:count].tolist(), row[:count].tolist()) for top, row, count in zip(*algorithm.tops, strict=True)]
+            assert last == [
+                (top[:count].tolist(), row[:count].tolist()) for top, row, count in zip(*algorithm.tops, strict=True)
+            ]
         assert told[0] == told[1]
         shared.check_invariants()
 

@@ -277,6 +277,30 @@ def test_arrivals_tell_of_each_row_once() -> None:
     )
 
 
+def test_arrivals_do_not_repeat_a_row_that_comes_back() -> None:
+    """`small` is pushed out by `tall` and ranks again when `large` has left the window: changes tell, arrivals do not."""
+    window = sb.CountWindow(3)
+    tell(
+        sb.Monitor([best(2, window, name="changes"), best(2, window, name="arrivals", emit="arrivals")]),
+        """
+        x    tag
+        9    large
+             + changes 1 large 1
+             + arrivals 1 large 1
+        5    small
+             + changes 2 small 2
+             + arrivals 2 small 2
+        7    tall
+             - changes 3 small
+             + changes 3 tall 2
+             + arrivals 3 tall 2
+        1    tiny
+             - changes 4 large
+             + changes 4 small 2
+        """,
+    )
+
+
 def test_snapshots_tell_everything() -> None:
     tell(
         sb.Monitor([best(2, sb.CountWindow(3, slide=1), emit="snapshots")]),

@@ -1,10 +1,10 @@
 """skyband keeps standing top-k questions true over moving windows of a stream.
 
-    >>> import skyband as sb
-    >>> hot = sb.TopK(name="hot", k=1, score="price * volume", window=sb.CountWindow(1000))
-    >>> monitor = sb.Monitor([hot])
-    >>> monitor.push({"price": [3.0, 2.0], "volume": [1, 4]}).column("event").to_pylist()
-    ['enter', 'leave', 'enter']
+>>> import skyband as sb
+>>> hot = sb.TopK(name="hot", k=1, score="price * volume", window=sb.CountWindow(1000))
+>>> monitor = sb.Monitor([hot])
+>>> monitor.push({"price": [3.0, 2.0], "volume": [1, 4]}).column("event").to_pylist()
+['enter', 'leave', 'enter']
 """
 
 from skyband.algorithms import algorithms

@@ -30,7 +30,9 @@ def to_table(batch: Any) -> pa.Table:
                 "a pandas or polars DataFrame, or a dict of columns"
             )
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as problem:
-        raise SchemaError(f"cannot turn the batch into columns: {problem}; give equally long columns of one type each") from problem
+        raise SchemaError(
+            f"cannot turn the batch into columns: {problem}; give equally long columns of one type each"
+        ) from problem
     if table.schema.metadata and b"pandas" in table.schema.metadata:
         table = table.drop_columns([name for name in table.column_names if _PANDAS_INDEX.fullmatch(name)])
     table = table.replace_schema_metadata(None)
@@ -60,7 +62,9 @@ def check_keepable(table: pa.Table) -> None:
         try:
             column.slice(0, 1).take(pa.array([0]))
         except pa.ArrowNotImplementedError as problem:
-            raise SchemaError(f"rows of the column {name!r} ({column.type}) cannot be kept; cast or drop it before pushing") from problem
+            raise SchemaError(
+                f"rows of the column {name!r} ({column.type}) cannot be kept; cast or drop it before pushing"
+            ) from problem
 
 
 def _column(values: Any) -> Any:
@@ -78,9 +82,13 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """`table` with its columns in the order of `schema`; SchemaError when names or types differ from it."""
     have, want = set(table.column_names), set(schema.names)
     if missing := sorted(want - have):
-        raise SchemaError(f"the batch lacks the column {missing[0]!r} that earlier batches had; every batch needs the columns {schema.names}")
+        raise SchemaError(
+            f"the batch lacks the column {missing[0]!r} that earlier batches had; every batch needs the columns {schema.names}"
+        )
     if extra := sorted(have - want):
-        raise SchemaError(f"the batch has a new column {extra[0]!r}; every batch needs the columns {schema.names}, no more and no less")
+        raise SchemaError(
+            f"the batch has a new column {extra[0]!r}; every batch needs the columns {schema.names}, no more and no less"
+        )
     if table.column_names != schema.names:
         table = table.select(schema.names)
     for place, field in enumerate(schema):

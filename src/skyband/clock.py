@@ -25,20 +25,26 @@ class Clock:
         self.type = schema.field(column).type
         self.is_timestamp = pa.types.is_timestamp(self.type)
         if not self.is_timestamp and not pa.types.is_integer(self.type):
-            raise SchemaError(f"the time column {column!r} is {self.type}; it must be an integer or a timestamp, cast it before pushing")
+            raise SchemaError(
+                f"the time column {column!r} is {self.type}; it must be an integer or a timestamp, cast it before pushing"
+            )
 
     def read(self, table: pa.Table) -> np.ndarray:
         """The column as int64; SchemaError when a value is null or out of reach."""
         values = table.column(self.column)
         if values.null_count:
             place = values.is_null().to_pylist().index(True)
-            raise SchemaError(f"the time column {self.column!r} is null in row {place} of the batch; drop or repair such rows before pushing")
+            raise SchemaError(
+                f"the time column {self.column!r} is null in row {place} of the batch; drop or repair such rows before pushing"
+            )
         try:
             times = values.cast(pa.int64()).to_numpy()
         except pa.ArrowInvalid as problem:
             raise SchemaError(f"the time column {self.column!r} holds values beyond int64: {problem}") from problem
         if len(times) and (int(times.max()) > _FAR or int(times.min()) < -_FAR):
-            raise SchemaError(f"the time column {self.column!r} holds {times.max()}, too far from the epoch to add a window to it")
+            raise SchemaError(
+                f"the time column {self.column!r} holds {times.max()}, too far from the epoch to add a window to it"
+            )
         return times
 
     def length(self, value: Duration, what: str) -> int:
@@ -46,7 +52,8 @@ class Clock:
         if not self.is_timestamp:
             if not isinstance(value, int):
                 raise SchemaError(
-                    f"{what} is {value!r}, but the time column {self.column!r} is a plain {self.type}: give an integer in that column's unit"
+                    f"{what} is {value!r}, but the time column {self.column!r} is a plain {self.type}: "
+                    "give an integer in that column's unit"
                 )
             return self._within_reach(value, what)
         if isinstance(value, int):
@@ -58,7 +65,10 @@ class Clock:
             )
         exact, unit = nanoseconds(value, what), _UNIT_NANOSECONDS[self.type.unit]
         if exact % unit:
-            raise SchemaError(f"{what} {value!r} is finer than the time column {self.column!r} ({self.type}); use a multiple of 1 {self.type.unit}")
+            raise SchemaError(
+                f"{what} {value!r} is finer than the time column {self.column!r} ({self.type}); "
+                f"use a multiple of 1 {self.type.unit}"
+            )
         return self._within_reach(exact // unit, what)
 
     def _within_reach(self, value: int, what: str) -> int:
@@ -81,11 +91,14 @@ class Clock:
                 raise TypeError("give an integer")
             return self._within_reach(value.__index__(), "the time")
         except (pa.ArrowException, TypeError, OverflowError) as problem:
-            raise SchemaError(f"cannot read {given!r} as a time of the column {self.column!r} ({self.type}): {problem}") from problem
+            raise SchemaError(
+                f"cannot read {given!r} as a time of the column {self.column!r} ({self.type}): {problem}"
+            ) from problem
 
-    def column_of(self, times: np.ndarray) -> pa.Array:
-        """Whole numbers as values of the column's type (a narrower integer type is widened if they do not fit)."""
-        plain = pa.array(times, pa.int64())
+    def column_of(self, times: np.ndarray, hidden: np.ndarray | None = None) -> pa.Array:
+        """Whole numbers as values of the column's type, null where `hidden` (a narrower integer type is widened if
+        they do not fit)."""
+        plain = pa.array(times, pa.int64(), mask=hidden)
         try:
             return plain.cast(self.type)
         except pa.ArrowInvalid:

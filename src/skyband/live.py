@@ -6,66 +6,88 @@ import numpy as np
 
 from skyband.algorithms.contract import read_only
 
+_AT_LEAST = 1 << 13  # fewer rows are not worth looking at again
+
 
 class LiveRows:
     """Rows of one lane that can still win, oldest first, and a few that no longer can.
 
-    New rows are thinned as they come; old ones are looked at again each time the number held has doubled, so
-    that keeping the list costs O(1) a row.
+    New rows are thinned as they come, those that left every window go from the front, and the others are looked at
+    again each time their number has doubled: keeping the list costs O(1) a row. `seq` is kept only where arrival
+    numbers differ from ordinals.
     """
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, *, has_seq: bool) -> None:
         self.k = k
-        self.count = 0
-        self.limit = 1024  # rows at which the old ones are looked at again
-        self._ordinal, self._seq, self._score = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        self.limit = _AT_LEAST  # rows at which the old ones are looked at again
+        self._columns = {"ordinal": np.empty(0, np.int64), "score": np.empty(0)}
+        if has_seq:
+            self._columns["seq"] = np.empty(0, np.int64)
+        self._begin = self._end = 0  # the part of the columns in use
+
+    def _used(self, name: str) -> np.ndarray:
+        return self._columns[name][self._begin : self._end]
+
+    @property
+    def count(self) -> int:
+        """Rows held."""
+        return self._end - self._begin
 
     @property
     def ordinal(self) -> np.ndarray:
-        return self._ordinal[: self.count]
+        """Increasing ordinals."""
+        return self._used("ordinal")
 
     @property
     def seq(self) -> np.ndarray:
-        return self._seq[: self.count]
+        """Arrival numbers."""
+        return self._used("seq" if "seq" in self._columns else "ordinal")
 
-    @property
-    def score(self) -> np.ndarray:
-        return self._score[: self.count]
+    def extend(self, first_ordinal: int, seq: np.ndarray | None, score: np.ndarray, reach: int) -> int:
+        """Add rows with consecutive ordinals; no later window holds rows before the ordinal `reach`.
 
-    def extend(self, first_ordinal: int, seq: np.ndarray | int, score: np.ndarray, reach: int) -> None:
-        """Add rows with consecutive ordinals. `seq`: their arrival numbers, or the first of consecutive ones.
-        No later window holds rows before the ordinal `reach`."""
+        Returns how many of the scores are NaN, which the walk over them finds out by the way.
+        """
         from skyband.kernels.live import live_rows
 
-        places = live_rows(read_only(score), self.k)
-        self._append(first_ordinal + places, seq + places if isinstance(seq, int) else seq[places], score[places])
+        places, unknown = live_rows(read_only(score), self.k)
+        new = {"ordinal": first_ordinal + places, "score": score[places]}
+        if seq is not None:
+            new["seq"] = seq[places]
+        self._begin += int(np.searchsorted(self.ordinal, reach))
+        self._append(new, len(places))
         if self.count > self.limit:
-            places = live_rows(read_only(self.score), self.k)
-            places = places[self.ordinal[places] >= reach]
-            self.count = len(places)
-            for column in (self._ordinal, self._seq, self._score):
-                column[: self.count] = column[places]
-            self.limit = 2 * self.count + 1024
+            places, _ = live_rows(read_only(self._used("score")), self.k)
+            for name in self._columns:
+                self._columns[name] = self._used(name)[places]
+            self._begin, self._end = 0, len(places)
+            self.limit = 2 * self.count + _AT_LEAST
+        return int(unknown)
 
-    def _append(self, ordinal: np.ndarray, seq: np.ndarray, score: np.ndarray) -> None:
-        count = self.count + len(ordinal)
-        if count > len(self._ordinal):
-            self._ordinal, self._seq, self._score = (
-                np.concatenate([column[: self.count], np.empty(count, column.dtype)])
-                for column in (self._ordinal, self._seq, self._score)
-            )
-        for column, new in ((self._ordinal, ordinal), (self._seq, seq), (self._score, score)):
-            column[self.count : count] = new
-        self.count = count
+    def _append(self, new: dict[str, np.ndarray], added: int) -> None:
+        if self._end + added > len(self._columns["ordinal"]):  # move to the front of columns twice as long
+            used = {name: self._used(name) for name in self._columns}
+            room = 2 * (self.count + added)
+            for name, column in used.items():
+                wider = np.empty(room, column.dtype)
+                wider[: len(column)] = column
+                self._columns[name] = wider
+            self._begin, self._end = 0, self.count
+        for name, column in new.items():
+            self._columns[name][self._end : self._end + added] = column
+        self._end += added
 
     def save(self) -> dict[str, np.ndarray]:
-        limit = np.array([self.limit], np.int64)
-        return {"live.ordinal": self.ordinal, "live.seq": self.seq, "live.score": self.score, "live.limit": limit}
+        """What `restore` goes on from."""
+        return {f"live.{name}": self._used(name) for name in self._columns} | {"live.limit": np.array([self.limit])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._ordinal, self._seq, self._score = arrays["live.ordinal"], arrays["live.seq"], arrays["live.score"]
-        self.count, self.limit = len(self._ordinal), int(arrays["live.limit"][0])
+        """Take up what `save` gave."""
+        self._columns = {name: arrays[f"live.{name}"] for name in self._columns}
+        self._begin, self._end = 0, len(self._columns["ordinal"])
+        self.limit = int(arrays["live.limit"][0])
 
     @property
     def nbytes(self) -> int:
-        return self._ordinal.nbytes + self._seq.nbytes + self._score.nbytes
+        """Bytes held."""
+        return sum(column.nbytes for column in self._columns.values())

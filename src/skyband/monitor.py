@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from skyband.batches import check_keepable, conform, to_table
 from skyband.clock import Clock
-from skyband.errors import QueryError, SchemaError, StateError
+from skyband.errors import QueryError, StateError
 from skyband.lanes import CountLane, Lane, Member, TimeLane
 from skyband.lanes.time import NEVER
 from skyband.query import TopK
 from skyband.results import Part, ResultTable, top_table
-from skyband.rows import RowStore
+from skyband.rows import RowStore, united
 from skyband.score import BoundScore, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow, Duration, duration
 
@@ -99,7 +99,9 @@ class Monitor:
         if not isinstance(query, TopK):
             raise QueryError(f"expected a query such as TopK, got {query!r}")
         if query.name in self._queries:
-            raise QueryError(f"a query called {query.name!r} is there already; give this one another name or cancel that one first")
+            raise QueryError(
+                f"a query called {query.name!r} is there already; give this one another name or cancel that one first"
+            )
         if not isinstance(query.window, CountWindow) and self._time is None:
             raise QueryError(f"query {query.name!r} has a time window; name the time column: Monitor(..., time='...')")
         if self._schema is not None:
@@ -124,7 +126,9 @@ class Monitor:
         try:
             return self._queries[name]
         except (KeyError, TypeError):
-            raise QueryError(f"no query is called {name!r}; there are: {', '.join(map(repr, self._queries)) or 'none'}") from None
+            raise QueryError(
+                f"no query is called {name!r}; there are: {', '.join(map(repr, self._queries)) or 'none'}"
+            ) from None
 
     def _seat(self, name: str) -> tuple[Lane, int]:
         """The lane of an answered query and its place there."""
@@ -213,7 +217,7 @@ class Monitor:
         if self._schema is None:
             self._store = RowStore(schema)
         elif schema != self._schema:
-            self._store.rows = self._store.rows.cast(schema)
+            self._store.retype(schema)
         self._schema, self._clock, self._allowed = schema, clock, allowed
 
     def _take_rows(self, table: pa.Table, times: np.ndarray | None, values: dict[Hashable, np.ndarray]) -> pa.Table:
@@ -226,25 +230,29 @@ class Monitor:
                 before[0] = self._watermark
             self._watermark = max(self._watermark, int(times.max()) - self._allowed)
         turned: dict[Door, np.ndarray] = {}
-        parts = []
+        parts: list[Part] = []
         for _, door, lane in self._lanes:
             lane.start()
             if door not in turned:
                 turned[door] = _turn(values, door)
-            missing = np.isnan(values[door.score])
-            late = None
+            lates = nulls = 0
             if isinstance(lane, CountLane):
-                emitted = lane.push(turned[door])
+                emitted, nulls = lane.push(turned[door])
                 seq = emitted.ordinal
+                if door.where is not None:  # rows outside are NaN there too
+                    nulls = int(np.count_nonzero(np.isnan(values[door.score])))
             else:
                 assert isinstance(lane, TimeLane) and times is not None
+                missing = np.isnan(values[door.score])
+                late = None
                 if before is not None:
                     late = (times // lane.slide + 1) * lane.slide <= before
                     missing &= ~late
+                    lates = int(np.count_nonzero(late))
+                nulls = int(np.count_nonzero(missing))
                 lane.take(times, base, turned[door], late)
                 emitted, seq = lane.close(self._watermark)
             parts.append((lane, emitted, seq))
-            nulls, lates = int(np.count_nonzero(missing)), 0 if late is None else int(np.count_nonzero(late))
             for member in lane.members:
                 member.rows, member.late, member.nulls = member.rows + rows, member.late + lates, member.nulls + nulls
         self._seen += rows
@@ -254,14 +262,13 @@ class Monitor:
 
     def _remember(self, base: int, table: pa.Table) -> None:
         """Keep the payload of the new rows that can still win; now and then forget those that no longer can."""
-        needed = [np.zeros(0, np.int64), *(lane.needed_since(base) for _, _, lane in self._lanes)]
-        self._store.remember(base, table, np.unique(np.concatenate(needed)))
+        self._store.remember(base, table, united(lane.needed(base) for _, _, lane in self._lanes))
+        self._store.forget_before(min([self._seen, *(lane.oldest_needed() for _, _, lane in self._lanes)]))
         self._forget()
 
     def _forget(self) -> None:
         if self._store.is_full:
-            needed = [lane.needed() for _, _, lane in self._lanes]
-            self._store.forget_all_but(np.unique(np.concatenate([np.zeros(0, np.int64), *needed])))
+            self._store.forget_all_but(united(lane.needed() for _, _, lane in self._lanes))
 
     def advance(self, time: Any) -> pa.Table:
         """Move the watermark to `time` without rows: no row before it is expected any more."""
@@ -346,7 +353,9 @@ class Monitor:
 
     def _usable(self) -> None:
         if self._broken:
-            raise StateError("an earlier call was interrupted half-way and this monitor's state is lost; load() the last saved one")
+            raise StateError(
+                "an earlier call was interrupted half-way and this monitor's state is lost; load() the last saved one"
+            )
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -67,7 +67,8 @@ class TopK:
             raise QueryError(f"query {self.name!r}: error must be at least 0 and below 1, got {self.error!r}")
         if self.error > 0:
             raise QueryError(
-                f"query {self.name!r}: error={self.error!r} asks for an approximate answer and every algorithm here is exact; leave error at 0"
+                f"query {self.name!r}: error={self.error!r} asks for an approximate answer "
+                "and every algorithm here is exact; leave error at 0"
             )
 
     def to_json(self) -> dict[str, Any]:

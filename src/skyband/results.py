@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from skyband.changes import EVENTS, Emitted, row_column_names
 from skyband.clock import Clock
@@ -49,7 +48,8 @@ class ResultTable:
         place = np.array([self._place.get(member.query.name, 0) for member in lane.members], np.int64)
         turn = np.array([-1.0 if member.query.order == "asc" else 1.0 for member in lane.members])
         timed = np.full(len(seq), isinstance(lane, TimeLane))
-        return [place[emitted.query], emitted.window_end, emitted.event, emitted.rank, emitted.score * turn[emitted.query], seq, timed]
+        query, end, event, rank, score, _ = emitted
+        return [place[query], end, event, rank, score * turn[query], seq, timed]
 
     def _table(
         self, query: np.ndarray, end: np.ndarray, event: np.ndarray, rank: np.ndarray, score: np.ndarray, seq: np.ndarray,
@@ -69,9 +69,7 @@ class ResultTable:
         assert self._clock is not None
         if not self._has_count:
             return {"window_end": self._clock.column_of(end)}
-        null = pa.scalar(None, self._clock.type)
-        ends = self._clock.column_of(np.where(timed, end, 0))
-        return {"window_end": pa.array(end, mask=timed), "window_end_time": pc.if_else(pa.array(timed), ends, null)}
+        return {"window_end": pa.array(end, mask=timed), "window_end_time": self._clock.column_of(end, ~timed)}
 
 
 def top_table(score: np.ndarray, seq: np.ndarray, rows: pa.Table | None) -> pa.Table:

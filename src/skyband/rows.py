@@ -2,59 +2,119 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 
-_CHUNKS = 32  # more make lookups slow
+_CHUNKS = 64  # more make lookups slow
+_AT_LEAST = 1 << 14  # fewer rows are not worth sorting out
 
 
 class RowStore:
-    """Rows by their `seq`. Rows are copied in, so a caller may reuse the batch it pushed.
+    """Rows by their `seq`, in chunks of increasing `seq`, oldest first. Rows are copied in, so a caller may reuse the
+    batch it pushed.
 
-    Between two `forget` calls the store may hold up to twice the rows it needs: forgetting is then O(1) a row.
+    Chunks that are past go whole; of the others, rows no longer needed are sorted out when the number of rows has
+    doubled: forgetting is O(1) a row.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.seq = np.zeros(0, np.int64)  # increasing
-        self.rows = schema.empty_table()  # row i has seq[i]
-        self.limit = 1024  # rows at which it is worth asking who is still needed
+        self.schema = schema
+        self.chunks: deque[tuple[np.ndarray, pa.Table]] = deque()  # increasing seq, and the row of each
+        self.limit = _AT_LEAST  # rows at which it is worth asking who is still needed
+        self.count = 0
 
     def remember(self, base: int, batch: pa.Table, seq: np.ndarray) -> None:
         """Keep the rows `seq` (increasing) of `batch`, whose first row is `base`."""
         if len(seq):
-            self.rows = pa.concat_tables([self.rows, _take(batch, seq - base)])
-            if self.rows.num_columns and self.rows.column(0).num_chunks > _CHUNKS:
-                self.rows = self.rows.combine_chunks()
-            self.seq = np.concatenate([self.seq, seq])
+            self.chunks.append((seq, _take(batch, seq - base)))
+            self.count += len(seq)
+            if len(self.chunks) > _CHUNKS:
+                self._join_small_chunks()
+
+    def _join_small_chunks(self) -> None:
+        """Join neighbours so that chunks grow like powers of two: there are few, and a row is seldom copied."""
+        joined: list[tuple[np.ndarray, pa.Table]] = []
+        for chunk in self.chunks:
+            joined.append(chunk)
+            while len(joined) > 1 and len(joined[-2][0]) < 2 * len(joined[-1][0]):
+                (a, first), (b, second) = joined[-2:]
+                joined[-2:] = [(np.concatenate([a, b]), pa.concat_tables([first, second]).combine_chunks())]
+        self.chunks = deque(joined)
+
+    def forget_before(self, seq: int) -> None:
+        """Drop chunks all of whose rows arrived before `seq`."""
+        while self.chunks and self.chunks[0][0][-1] < seq:
+            self.count -= len(self.chunks.popleft()[0])
 
     @property
     def is_full(self) -> bool:
-        return len(self.seq) > self.limit
+        """Has the number of rows doubled since it was last known how many are needed?"""
+        return self.count > self.limit
 
     def forget_all_but(self, needed: np.ndarray) -> None:
         """Keep only the rows `needed` (increasing)."""
-        places = np.searchsorted(self.seq, needed)
-        self.rows = _take(self.rows, places)
-        self.seq = needed.copy()
-        self.limit = 2 * len(needed) + 1024
+        kept: deque[tuple[np.ndarray, pa.Table]] = deque()
+        for seq, rows in self.chunks:
+            mine = needed[np.searchsorted(needed, seq[0]) : np.searchsorted(needed, seq[-1], "right")]
+            if len(mine) == len(seq):
+                kept.append((seq, rows))
+            elif len(mine):
+                kept.append((mine.copy(), _take(rows, np.searchsorted(seq, mine))))
+        self.chunks = kept
+        self.count = sum(len(seq) for seq, _ in kept)
+        self.limit = 2 * self.count + _AT_LEAST
 
     def find(self, seq: np.ndarray, base: int, batch: pa.Table | None) -> pa.Table:
         """The rows `seq`, in that order: from `base` on out of `batch`, earlier ones out of the store."""
-        fresh = seq >= base
-        if batch is None or not fresh.any():
-            return _take(self.rows, np.searchsorted(self.seq, seq))
-        if fresh.all():
-            return _take(batch, seq - base)
-        old = _take(self.rows, np.searchsorted(self.seq, seq[~fresh]))
-        new = _take(batch, seq[fresh] - base)
-        place = np.empty(len(seq), np.int64)
-        place[~fresh] = np.arange(len(old))
-        place[fresh] = len(old) + np.arange(len(new))
-        return _take(pa.concat_tables([old, new]), place)
+        if len(seq) == 0:
+            return self.schema.empty_table()
+        chunks = [*self.chunks]
+        if batch is not None and len(batch):
+            chunks.append((np.arange(base, base + len(batch)), batch))
+        if not chunks:
+            raise AssertionError("rows are asked for that were not kept")
+        owner = np.searchsorted([own[0] for own, _ in chunks], seq, "right") - 1
+        order = np.argsort(owner, kind="stable")
+        owners, starts = np.unique(owner[order], return_index=True)
+        parts = []
+        for which, places in zip(owners, np.split(order, starts[1:]), strict=True):
+            own, rows = chunks[which]
+            parts.append(_take(rows, np.searchsorted(own, seq[places])))
+        if len(parts) == 1:
+            return parts[0]  # one owner: `order` changed nothing
+        back = np.empty(len(seq), np.int64)
+        back[order] = np.arange(len(seq))
+        return _take(pa.concat_tables(parts), back)
 
-    @property
-    def nbytes(self) -> int:
-        return int(self.rows.nbytes) + self.seq.nbytes
+    def retype(self, schema: pa.Schema) -> None:
+        """Columns that were all null so far have a type now."""
+        self.schema = schema
+        self.chunks = deque((seq, rows.cast(schema)) for seq, rows in self.chunks)
+
+    def whole(self) -> tuple[np.ndarray, pa.Table]:
+        """Everything held, as one chunk."""
+        seqs, tables = [np.zeros(0, np.int64)], [self.schema.empty_table()]
+        for seq, rows in self.chunks:
+            seqs.append(seq)
+            tables.append(rows)
+        return np.concatenate(seqs), pa.concat_tables(tables)
+
+    def fill(self, seq: np.ndarray, rows: pa.Table, limit: int) -> None:
+        """Hold what `whole` gave."""
+        if len(seq):
+            self.chunks.append((seq, rows.combine_chunks()))
+        self.count, self.limit = len(seq), limit
+
+
+def united(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """All values of increasing arrays, increasing, each once."""
+    some = [part for part in parts if len(part)]
+    if len(some) == 1:
+        return some[0]
+    return np.unique(np.concatenate(some)) if some else np.zeros(0, np.int64)
 
 
 def _take(table: pa.Table, places: np.ndarray) -> pa.Table:

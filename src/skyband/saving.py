@@ -29,7 +29,8 @@ def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
     """Write `monitor` to `path` through a file beside it, so that a crash leaves the old one whole."""
     if monitor._early:
         raise StateError("advance() was called before the first row, and what it said cannot be saved yet; push a batch first")
-    lanes, arrays = [], {}
+    lanes: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
     for number, (_, _, lane) in enumerate(monitor._lanes):
         header, own = lane.save()
         header["queries"] = [member.query.to_json() for member in lane.members]
@@ -48,8 +49,8 @@ def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
     if monitor._schema is not None:
         header["schema"] = base64.b64encode(monitor._schema.serialize().to_pybytes()).decode()
         header["limit"] = monitor._store.limit
-        arrays["store.seq"] = monitor._store.seq
-        arrays["store.rows"] = np.frombuffer(_table_to_bytes(monitor._store.rows), np.uint8)
+        arrays["store.seq"], rows = monitor._store.whole()
+        arrays["store.rows"] = np.frombuffer(_table_to_bytes(rows), np.uint8)
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -74,8 +75,8 @@ def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mappi
     if header["schema"] is not None:
         monitor._schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
         monitor._store = RowStore(monitor._schema)
-        monitor._store.seq, monitor._store.limit = arrays["store.seq"], header["limit"]
-        monitor._store.rows = pa.ipc.open_stream(arrays["store.rows"].tobytes()).read_all()
+        rows = pa.ipc.open_stream(arrays["store.rows"].tobytes()).read_all()
+        monitor._store.fill(arrays["store.seq"], rows, header["limit"])
         if monitor._time is not None:
             monitor._clock = Clock(monitor._time, monitor._schema)
             monitor._allowed = monitor._clock.length(monitor._lateness, "lateness")

@@ -49,7 +49,9 @@ def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray
     _, version, digest = _PREFIX.unpack_from(data)
     body = data[_PREFIX.size :]
     if version != _FORMAT:
-        raise StateError(f"this state has format {version}, this skyband reads format {_FORMAT}; read it with the skyband that wrote it")
+        raise StateError(
+            f"this state has format {version}, this skyband reads format {_FORMAT}; read it with the skyband that wrote it"
+        )
     if hashlib.sha256(body).digest() != digest:
         raise StateError("this state is damaged: its checksum does not match its content; restore it from a copy")
     with pa.ipc.open_stream(body) as reader:

@@ -38,7 +38,9 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Zµ]+)\s*")
 def duration(value: object, what: str) -> int | timedelta | str:
     """Check that `value` is a duration; `what` names it in the error."""
     if isinstance(value, bool) or not isinstance(value, int | str | timedelta):
-        raise QueryError(f"{what} must be a duration, got {value!r}; write '30 minutes', a timedelta or an integer in the time column's unit")
+        raise QueryError(
+            f"{what} must be a duration, got {value!r}; write '30 minutes', a timedelta or an integer in the time column's unit"
+        )
     if not isinstance(value, int):
         nanoseconds(value, what)
     return value
@@ -56,7 +58,9 @@ def nanoseconds(value: str | timedelta, what: str) -> int:
         total += Fraction(match[1]) * _NANOSECONDS[unit]
         place = match.end()
     if place != len(value) or place == 0 or total.denominator != 1:
-        raise QueryError(f"{what}={value!r} is not a duration; write a number and a unit, as in '500 ms', '1 second', '30 minutes', '1 hour'")
+        raise QueryError(
+            f"{what}={value!r} is not a duration; write a number and a unit, as in '500 ms', '1 second', '30 minutes', '1 hour'"
+        )
     return int(total)
 
 
@@ -79,7 +83,9 @@ class CountWindow:
             if value < 1:
                 raise QueryError(f"CountWindow {what} must be at least 1, got {value}")
         if self.slide > self.size:
-            raise QueryError(f"CountWindow slide {self.slide} exceeds its size {self.size}: rows would be skipped; make slide at most size")
+            raise QueryError(
+                f"CountWindow slide {self.slide} exceeds its size {self.size}: rows would be skipped; make slide at most size"
+            )
 
 
 @dataclass(frozen=True)
@@ -96,13 +102,17 @@ class TimeWindow:
     def __post_init__(self) -> None:
         size, slide = duration(self.size, "TimeWindow size"), duration(self.slide, "TimeWindow slide")
         if isinstance(size, int) != isinstance(slide, int):
-            raise QueryError(f"TimeWindow size {size!r} and slide {slide!r} must both be integers or both be durations with a unit")
+            raise QueryError(
+                f"TimeWindow size {size!r} and slide {slide!r} must both be integers or both be durations with a unit"
+            )
         length, step = (value if isinstance(value, int) else nanoseconds(value, "TimeWindow") for value in (size, slide))
         for what, value, given in (("size", length, size), ("slide", step, slide)):
             if value < 1:
                 raise QueryError(f"TimeWindow {what} must be positive, got {given!r}")
         if step > length:
-            raise QueryError(f"TimeWindow slide {slide!r} exceeds its size {size!r}: rows would be skipped; make slide at most size")
+            raise QueryError(
+                f"TimeWindow slide {slide!r} exceeds its size {size!r}: rows would be skipped; make slide at most size"
+            )
 
 
 Window: TypeAlias = CountWindow | TimeWindow

@@ -110,6 +110,7 @@ class Ranked(ABC):
 
     def _prepare(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None) -> None:
         """Make room in the state for what is coming, before the first `_run` of an advance."""
+        return
 
     @abstractmethod
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:

@@ -5,7 +5,7 @@ future windows are kept as one list of candidates in rank order, with a pointer 
 row enters the windows whose last row it outranks, pushes that row out of each, and is discarded at once when there are
 none; a row pushed out of its last window is forgotten.
 
-Papers: Yang et al., EDBT 2011; TKDE17 2.1. Guarantee: exact. Cost: O(log(n/s) + min(k, s) + windows entered) a row, at
+Papers: Yang et al., EDBT 2011; TKDE17 2.1. Guarantee: exact. Cost: O(log(n/s) + k + windows entered) a row, at
 most n/s of them (about k (1 + ln(n/k)) on average for s = 1 and scores in random order); O(k) for a window whose answer
 changed. Memory: the candidates, at most nk/max(s, k), and 8 bytes per future window; no raw scores.
 

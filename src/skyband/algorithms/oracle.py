@@ -15,6 +15,8 @@ from skyband.kernels.tables import Panes, Results, Windows
 
 
 class OracleState(NamedTuple):
+    """The scores held."""
+
     scores: np.ndarray  # the scores of the ordinals from first[0] on, oldest first
     first: np.ndarray  # int64 [1]
     reach: np.ndarray  # int64 [queries]: first row of each query's last window

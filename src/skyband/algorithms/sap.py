@@ -85,7 +85,7 @@ class SAP(Ranked):
 
     def _empty(self) -> SapState:
         k, records = self._rules.k, _FEWEST_RECORDS
-        builds = at.WAITING + (records if self._rules.formation == at.EAGER else 0)
+        builds = int(at.WAITING) + (records if self._rules.formation == at.EAGER else 0)
         linked = self._rules.formation != at.DELAYED
         candidates = (records + 1) * k
 
@@ -166,7 +166,7 @@ class SAP(Ranked):
                 grown[name] = _spread(getattr(state, name), 0, numbers, rows)
             if self._rules.formation == at.EAGER:
                 for name in ("stack_score", "stack_ordinal", "builds", "bars"):
-                    grown[name] = _spread(getattr(state, name), at.WAITING, numbers, rows)
+                    grown[name] = _spread(getattr(state, name), int(at.WAITING), numbers, rows)
         if head[at.UNIT] - head[at.FRONT_UNIT] + 2 > len(state.units):
             numbers = np.arange(head[at.FRONT_UNIT], head[at.UNIT])
             for name in ("units", "unit_best", "unit_top_score", "unit_top_ordinal"):

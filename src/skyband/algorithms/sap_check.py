@@ -72,21 +72,23 @@ def _check_partitions(view: _View) -> None:
     for number in range(head[at.PARTITION], head[at.PARTITION] + head[at.PARTITION_COUNT]):
         row = number % len(state.partitions)
         record = state.partitions[row].tolist()
-        assert record[at.PARTITION_BEGIN] == begin < record[at.PARTITION_END], ("partitions are not side by side", record, state)
+        assert record[at.PARTITION_BEGIN] == begin < record[at.PARTITION_END], ("partitions are apart", record, state)
         begin = record[at.PARTITION_END]
         if record[at.PARTITION_BEGIN] >= head[at.FIRST] and not record[at.PARTITION_WHOLE]:
             kth = view.rows(record[at.PARTITION_BEGIN], begin)[k - 1]
             assert kth == (state.partition_kth[row], record[at.PARTITION_KTH]), ("a partition's k-th best is wrong", kth, state)
-        units = [state.units[n % len(state.units)].tolist() for n in range(*record[at.PARTITION_UNIT : at.PARTITION_UNIT_STOP + 1])]
+        numbers = np.arange(record[at.PARTITION_UNIT], record[at.PARTITION_UNIT_STOP])
+        units = state.units[numbers % len(state.units)].tolist()
         if units:
             borders = [unit[at.UNIT_START] for unit in units] + [begin]
             stops = [unit[at.UNIT_STOP] for unit in units]
-            assert borders[0] == record[at.PARTITION_BEGIN] and borders[1:] == stops, ("units do not fill their partition", units, state)
-    assert begin == head[at.CURRENT_BEGIN] <= head[at.UNIT_BEGIN] <= head[at.NEXT], ("the current partition is elsewhere", state)
+            assert borders[0] == record[at.PARTITION_BEGIN], ("units do not begin with their partition", units, state)
+            assert borders[1:] == stops, ("units do not fill their partition", units, state)
+    assert begin == head[at.CURRENT_BEGIN] <= head[at.UNIT_BEGIN] <= head[at.NEXT], ("current partition is elsewhere", state)
     first = head[at.FIRST]
     if head[at.CURRENT_BEGIN] >= first:
         current = view.rows(head[at.CURRENT_BEGIN], head[at.UNIT_BEGIN])[:k]
-        assert view.listed("current", head[at.CURRENT_COUNT]) == current, ("the current partition's best are wrong", current, state)
+        assert view.listed("current", head[at.CURRENT_COUNT]) == current, ("current partition's best are wrong", current, state)
     if head[at.UNIT_BEGIN] >= first:
         unit = view.rows(head[at.UNIT_BEGIN], head[at.NEXT])
         known = [row for row in unit if row[0] >= state.levels[at.TAU]][:k]

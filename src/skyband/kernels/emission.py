@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from skyband.kernels.jit import jit
 from skyband.kernels.order import outranks
 from skyband.kernels.tables import SAME
@@ -32,41 +34,77 @@ def emit(query, value, start, stop, results, emission, reported, out):
     """Write the result rows of windows[start:stop] into `out`, bring `reported` up to date; returns how many.
 
     `value` is what each window is called in its result rows. Leaves come first, in their old ranks' order, then
-    enters by rank. Both lists are sorted by rank, so the rows in one but not the other are found in one walk.
+    enters by rank. A query's answer is compared where it lies in `results`; only its last is copied out.
     """
+    k = reported.score.shape[1]
+    new_score, new_ordinal = results.score, results.ordinal
+    kept_score, kept_ordinal = reported.score.reshape(-1), reported.ordinal.reshape(-1)
+    count = reported.count
+    place = np.full(count.shape[0], -1)  # where in `results` a query's last answer begins
+    leaves, enters = np.empty(k, np.int64), np.empty(k, np.int64)
     n = 0
     for at in range(start, stop):
-        q = query[at]
-        size = results.size[at]
-        old_score, old_ordinal = reported.score[q], reported.ordinal[q]
-        old_count = reported.count[q]
-        new_score = results.score[results.begin[at] :]
-        new_ordinal = results.ordinal[results.begin[at] :]
+        q, size, begin = query[at], results.size[at], results.begin[at]
         if size != SAME:
             if emission[q] == CHANGES or emission[q] == ARRIVALS:
+                if place[q] >= 0:
+                    old_score, old_ordinal, old = new_score, new_ordinal, place[q]
+                else:
+                    old_score, old_ordinal, old = kept_score, kept_ordinal, q * k
+                left, entered = _differences(
+                    new_score, new_ordinal, begin, size, old_score, old_ordinal, old, count[q], leaves, enters
+                )
                 if emission[q] == CHANGES:
-                    i = 0
-                    for r in range(old_count):
-                        while i < size and outranks(new_score[i], new_ordinal[i], old_score[r], old_ordinal[r]):
-                            i += 1
-                        if i < size and new_ordinal[i] == old_ordinal[r]:
-                            continue
-                        n = _write(out, n, q, value[at], LEAVE, 0, old_score[r], old_ordinal[r])
-                i = 0
-                for r in range(size):
-                    while i < old_count and outranks(old_score[i], old_ordinal[i], new_score[r], new_ordinal[r]):
-                        i += 1
-                    if i < old_count and old_ordinal[i] == new_ordinal[r]:
-                        continue
-                    n = _write(out, n, q, value[at], ENTER, r + 1, new_score[r], new_ordinal[r])
-            for r in range(size):
-                reported.score[q, r] = new_score[r]
-                reported.ordinal[q, r] = new_ordinal[r]
-            reported.count[q] = size
+                    for i in range(left):
+                        r = old + leaves[i]
+                        _write(out, n, q, value[at], LEAVE, 0, old_score[r], old_ordinal[r])
+                        n += 1
+                for i in range(entered):
+                    r = begin + enters[i]
+                    _write(out, n, q, value[at], ENTER, enters[i] + 1, new_score[r], new_ordinal[r])
+                    n += 1
+            place[q], count[q] = begin, size
         if emission[q] == SNAPSHOTS:
-            for r in range(reported.count[q]):
-                n = _write(out, n, q, value[at], TOP, r + 1, reported.score[q, r], reported.ordinal[q, r])
+            for rank in range(count[q]):
+                if place[q] >= 0:
+                    score, ordinal = new_score[place[q] + rank], new_ordinal[place[q] + rank]
+                else:
+                    score, ordinal = kept_score[q * k + rank], kept_ordinal[q * k + rank]
+                _write(out, n, q, value[at], TOP, rank + 1, score, ordinal)
+                n += 1
+    for q in range(count.shape[0]):
+        if place[q] >= 0:
+            for rank in range(count[q]):
+                kept_score[q * k + rank] = new_score[place[q] + rank]
+                kept_ordinal[q * k + rank] = new_ordinal[place[q] + rank]
     return n
+
+
+@jit
+def _differences(new_score, new_ordinal, new, new_count, old_score, old_ordinal, old, old_count, leaves, enters):
+    """Ranks only in the old run and ranks only in the new one, by one walk down both. Returns how many of each."""
+    i = j = left = entered = 0
+    while i < new_count and j < old_count:
+        if new_ordinal[new + i] == old_ordinal[old + j]:
+            i += 1
+            j += 1
+        elif outranks(new_score[new + i], new_ordinal[new + i], old_score[old + j], old_ordinal[old + j]):
+            enters[entered] = i
+            entered += 1
+            i += 1
+        else:
+            leaves[left] = j
+            left += 1
+            j += 1
+    while i < new_count:
+        enters[entered] = i
+        entered += 1
+        i += 1
+    while j < old_count:
+        leaves[left] = j
+        left += 1
+        j += 1
+    return left, entered
 
 
 @jit
@@ -77,4 +115,3 @@ def _write(out, n, query, value, event, rank, score, ordinal):
     out.rank[n] = rank
     out.score[n] = score
     out.ordinal[n] = ordinal
-    return n + 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -26,6 +27,7 @@ def jit(function: Kernel) -> Kernel:
     try:
         return cast(Kernel, numba.njit(**_FLAGS)(function))
     except RuntimeError:  # numba found no folder it may write its cache to
-        numba.config.CACHE_DIR = os.path.join(tempfile.gettempdir(), f"skyband-cache-{os.getuid()}")
-        os.makedirs(numba.config.CACHE_DIR, mode=0o700, exist_ok=True)
+        folder = Path(tempfile.gettempdir()) / f"skyband-cache-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        numba.config.CACHE_DIR = str(folder)
         return cast(Kernel, numba.njit(**_FLAGS)(function))

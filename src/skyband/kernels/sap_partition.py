@@ -261,12 +261,12 @@ def end_unit(state, rules, end):
             both_score, both_ordinal, k,
         )  # fmt: skip
         length = end - head[CURRENT_BEGIN]
-        if head[UNIT_BEGIN] > head[CURRENT_BEGIN] and not closing:
-            if length > head[LARGEST] or not proper(state, rules, both_score, both, length):
-                seal(state, rules, head[UNIT_BEGIN])
-                sealed = True
-                both = head[UNIT_COUNT]
-                copy_list(score, ordinal, both_score, both_ordinal, both)
+        grown = head[UNIT_BEGIN] > head[CURRENT_BEGIN] and not closing
+        if grown and (length > head[LARGEST] or not proper(state, rules, both_score, both, length)):
+            seal(state, rules, head[UNIT_BEGIN])
+            sealed = True
+            both = head[UNIT_COUNT]
+            copy_list(score, ordinal, both_score, both_ordinal, both)
         copy_list(both_score, both_ordinal, state.current_score, state.current_ordinal, both)
         head[CURRENT_COUNT] = both
         if rules.policy == ENHANCED:

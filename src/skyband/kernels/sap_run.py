@@ -14,26 +14,31 @@ import numpy as np
 from skyband.kernels.best import any_at_least, collect, finish, merge
 from skyband.kernels.jit import jit
 from skyband.kernels.order import outranks
+from skyband.kernels.sap_front import (
+    CANDIDATE,
+    CURRENT,
+    NONE,
+    UNFINISHED,
+    advance_front,
+    form_front,
+    form_next_ahead,
+    form_second_phase,
+)
 from skyband.kernels.sap_partition import end_unit, gather_unit_afresh, measure, sort_unit, take_rows
 from skyband.kernels.sap_rows import take_few
 from skyband.kernels.sap_savl import (
-    begin_build,
-    consume,
-    continue_build,
-    drop_all_expired_tops,
     drop_expired_tops,
+    heap_of,
     pop_top,
-    scan,
 )
 from skyband.kernels.sap_state import (
-    AHEAD,
     ANSWERED,
     BUILDING,
     CANDIDATES,
     CURRENT_BEGIN,
     CURRENT_COUNT,
     CURRENT_UNIT,
-    EAGER,
+    ENHANCED,
     FIRST,
     FRONT_BEGIN,
     FRONT_COUNT,
@@ -48,15 +53,8 @@ from skyband.kernels.sap_state import (
     HEAP_COUNT,
     NEXT,
     NOBODY,
-    NOW,
     PARTITION,
-    PARTITION_BEGIN,
     PARTITION_COUNT,
-    PARTITION_END,
-    PARTITION_KTH,
-    PARTITION_UNIT,
-    PARTITION_UNIT_STOP,
-    PARTITION_WHOLE,
     PROACTIVE,
     SECOND_PHASE,
     TAU,
@@ -65,18 +63,14 @@ from skyband.kernels.sap_state import (
     UNIT_BEGIN,
     UNIT_COUNT,
     UNIT_FRESH,
-    UNIT_IS_K,
-    UNIT_KEPT,
     UNIT_LENGTH,
     UNIT_SORTED,
-    UNIT_START,
     UNIT_STOP,
-    WAITING,
     WANT,
 )
 from skyband.kernels.tops import hand_out, hand_out_same, has_room
 
-NONE, FRONT, CANDIDATE, CURRENT, UNFINISHED = range(5)  # where the next row of an answer comes from
+FROM_STACKS = 4  # besides sap_front's sources: the next row is popped from the front's stacks
 NEEDS_ROOM = -1
 FEW = 32  # rows that are taken one by one
 
@@ -110,189 +104,55 @@ def lacks_room(state, rules):
 
 
 @jit
-def newer_best(state, rules, after, known_score, known_ordinal):
-    """Of the best k rows from `after` on: how many outrank `known` (the group dominance number rho, up to k), and the
-    bar of global pruning: just above the k-th of them (F_theta), as an older row of equal score loses."""
-    head = state.head
-    c = p = u = found = dominating = 0
-    bar = -np.inf
-    while found < rules.k:
-        while c < head[CANDIDATES] and state.candidate_ordinal[c] < after:
-            c += 1
-        score, ordinal, source = -np.inf, -1, NONE
-        if c < head[CANDIDATES]:
-            score, ordinal, source = state.candidate_score[c], state.candidate_ordinal[c], CANDIDATE
-        if p < head[CURRENT_COUNT] and outranks(state.current_score[p], state.current_ordinal[p], score, ordinal):
-            score, ordinal, source = state.current_score[p], state.current_ordinal[p], CURRENT
-        if u < head[UNIT_SORTED] and outranks(state.unit_score[u], state.unit_ordinal[u], score, ordinal):
-            score, ordinal, source = state.unit_score[u], state.unit_ordinal[u], UNFINISHED
-        if source == NONE:
-            break
-        c += source == CANDIDATE
-        p += source == CURRENT
-        u += source == UNFINISHED
-        found += 1
-        if outranks(score, ordinal, known_score, known_ordinal):
-            dominating += 1
-        if found == rules.k:
-            bar = np.nextafter(score, np.inf)
-    return dominating, bar
-
-
-@jit
-def continue_front(state, rules, build):
-    """Scan what is left of the front and hand its S-AVL over."""
-    head = state.head
-    continue_build(
-        state, rules, build, head[FIRST], head[FRONT_BEGIN], head[FRONT_UNIT], head[FRONT_UNIT_STOP],
-        state.levels[FRONT_KTH_SCORE], head[FRONT_KTH], head[FRONT_END],
-    )  # fmt: skip
-    consume(state, build)
-    head[FRONT_FORMED] = 1
-
-
-@jit
-def advance_front(state, rules):
-    """Let the closed partition that lost its first rows be the front; its candidates become the front's list."""
-    head = state.head
-    first = head[FIRST]
-    row = -1
-    while head[PARTITION_COUNT] > 0 and first > head[FRONT_END]:
-        row = head[PARTITION] % state.partitions.shape[0]
-        head[FRONT_BEGIN], head[FRONT_END] = state.partitions[row, PARTITION_BEGIN], state.partitions[row, PARTITION_END]
-        head[PARTITION] += 1
-        head[PARTITION_COUNT] -= 1
-    if row < 0:
-        return
-    record = state.partitions[row]
-    end = head[FRONT_END]
-    n = listed = 0
-    for i in range(head[CANDIDATES]):
-        ordinal = state.candidate_ordinal[i]
-        if ordinal >= end:
-            state.candidate_score[n], state.candidate_ordinal[n] = state.candidate_score[i], ordinal
-            state.candidate_dominators[n] = state.candidate_dominators[i]
-            n += 1
-        elif ordinal >= first:
-            state.front_score[listed], state.front_ordinal[listed] = state.candidate_score[i], ordinal
-            listed += 1
-    head[CANDIDATES], head[FRONT_COUNT] = n, listed
-    head[FRONT_KTH], state.levels[FRONT_KTH_SCORE] = record[PARTITION_KTH], state.partition_kth[row]
-    head[FRONT_UNIT], head[FRONT_UNIT_STOP] = record[PARTITION_UNIT], record[PARTITION_UNIT_STOP]
-    head[FRONT_FORMED] = record[PARTITION_WHOLE]
-    head[FRONT_FROM] = head[FRONT_BEGIN]
-    head[FRONT_MEANINGFUL] = head[HEAP_COUNT] = 0
-    head[SECOND_PHASE] = -1
-    if head[FRONT_FORMED] == 0 and rules.formation == EAGER:
-        consume(state, WAITING + row)
-        head[FRONT_FORMED] = 1
-    if head[BUILDING] >= 0 and head[BUILDING] < end:
-        if head[BUILDING] == head[FRONT_BEGIN] and head[FRONT_FORMED] == 0:
-            continue_front(state, rules, AHEAD)
-        head[BUILDING] = -1
-
-
-@jit
-def form_front(state, rules):
-    """Form M_0 now: the merge came to the front's k-th best row and is not done."""
-    head = state.head
-    kth_score, kth = state.levels[FRONT_KTH_SCORE], head[FRONT_KTH]
-    dominating, bar = newer_best(state, rules, head[FRONT_END], kth_score, kth)
-    begin_build(state, NOW, rules.k - dominating, bar, head[FRONT_END])
-    head[FRONT_FROM] = head[FIRST]
-    continue_front(state, rules, NOW)
-
-
-@jit
-def form_next_ahead(state, rules, budget):
-    """Amortized proactive formation: while the front slides out, scan as many rows of the partition behind it."""
-    head = state.head
-    if head[PARTITION_COUNT] == 0:
-        return
-    row = head[PARTITION] % state.partitions.shape[0]
-    record = state.partitions[row]
-    if record[PARTITION_WHOLE] == 1 or record[PARTITION_BEGIN] < head[FIRST]:
-        return
-    if head[BUILDING] != record[PARTITION_BEGIN]:
-        sort_unit(state)
-        kth_score, kth, end = state.partition_kth[row], record[PARTITION_KTH], record[PARTITION_END]
-        dominating, bar = newer_best(state, rules, end, kth_score, kth)
-        begin_build(state, AHEAD, rules.k - dominating, bar, end)
-        head[BUILDING] = record[PARTITION_BEGIN]
-    continue_build(
-        state, rules, AHEAD, head[FIRST], record[PARTITION_BEGIN], record[PARTITION_UNIT], record[PARTITION_UNIT_STOP],
-        state.partition_kth[row], record[PARTITION_KTH], budget,
-    )  # fmt: skip
-
-
-@jit
-def form_second_phase(state, rules):
-    """UBSA's second phase: the window has reached a k-unit, so its rows below its k best get their own S-AVL.
-
-    Until a unit loses rows, its k best outrank all its others; so none of those can rank, and forming them only
-    now keeps the rows taken from the stacks in order.
-    """
-    head = state.head
-    first, rows = head[FIRST], state.units.shape[0]
-    while head[FRONT_UNIT] < head[FRONT_UNIT_STOP] and state.units[head[FRONT_UNIT] % rows, UNIT_STOP] <= first:
-        head[FRONT_UNIT] += 1
-    number = head[FRONT_UNIT]
-    if number >= head[FRONT_UNIT_STOP] or number == head[SECOND_PHASE]:
-        return
-    row = number % rows
-    record = state.units[row]
-    if record[UNIT_START] >= first:
-        return
-    head[SECOND_PHASE] = number
-    kept = record[UNIT_KEPT]
-    if record[UNIT_IS_K] == 0 or kept < rules.k:
-        return
-    known_score, known_ordinal = state.unit_top_score[row, kept - 1], state.unit_top_ordinal[row, kept - 1]
-    dominating, bar = newer_best(state, rules, head[FRONT_END], known_score, known_ordinal)
-    if dominating >= rules.k:
-        return
-    drop_all_expired_tops(state, first)
-    begin_build(state, NOW, rules.k - dominating, bar, record[UNIT_STOP])
-    scan(state, rules, NOW, first, record[UNIT_STOP], known_score, known_ordinal)
-    consume(state, NOW)
-
-
-@jit
 def top_k(state, rules, score, ordinal):
     """Write the window's answer into (score, ordinal); how many rows, or NEEDS_ROOM."""
     head, levels = state.head, state.levels
     first, k = head[FIRST], rules.k
-    advance_front(state, rules)
     if first > head[FRONT_END]:
-        end_unit(state, rules, head[NEXT])
+        if first > head[CURRENT_BEGIN]:
+            end_unit(state, rules, head[NEXT])
         advance_front(state, rules)
-    sort_unit(state)
+    if head[UNIT_SORTED] < head[UNIT_COUNT]:
+        sort_unit(state)
     listed = 0
     for i in range(head[FRONT_COUNT]):
         if state.front_ordinal[i] >= first:
             state.front_score[listed], state.front_ordinal[listed] = state.front_score[i], state.front_ordinal[i]
             listed += 1
     head[FRONT_COUNT] = listed
+    heap = heap_of(state)
+    candidate_score, candidate_ordinal = state.candidate_score, state.candidate_ordinal
+    current_score, current_ordinal = state.current_score, state.current_ordinal
+    unit_score, unit_ordinal = state.unit_score, state.unit_ordinal
+    front_score, front_ordinal = state.front_score, state.front_ordinal
+    number = head[FRONT_UNIT]
+    unit_seen = number == head[SECOND_PHASE] and first < state.units[number % state.units.shape[0], UNIT_STOP]
+    unit_unseen = rules.policy == ENHANCED and state.links.shape[0] > 0 and not unit_seen
     f = c = p = u = n = 0
     while n < k:
         s, o, source = -np.inf, -1, NONE
         if c < head[CANDIDATES]:
-            s, o, source = state.candidate_score[c], state.candidate_ordinal[c], CANDIDATE
-        if p < head[CURRENT_COUNT] and outranks(state.current_score[p], state.current_ordinal[p], s, o):
-            s, o, source = state.current_score[p], state.current_ordinal[p], CURRENT
+            s, o, source = candidate_score[c], candidate_ordinal[c], CANDIDATE
+        if p < head[CURRENT_COUNT] and outranks(current_score[p], current_ordinal[p], s, o):
+            s, o, source = current_score[p], current_ordinal[p], CURRENT
         if u < head[UNIT_SORTED]:
-            if outranks(state.unit_score[u], state.unit_ordinal[u], s, o):
-                s, o, source = state.unit_score[u], state.unit_ordinal[u], UNFINISHED
+            if outranks(unit_score[u], unit_ordinal[u], s, o):
+                s, o, source = unit_score[u], unit_ordinal[u], UNFINISHED
         elif head[UNIT_FRESH] == 0 and head[NEXT] > head[UNIT_BEGIN] and s < levels[TAU] and (
-            f == head[FRONT_COUNT] or state.front_score[f] < levels[TAU]
+            f == head[FRONT_COUNT] or front_score[f] < levels[TAU]
         ):
             gather_unit_afresh(state, rules)
             sort_unit(state)
             continue
-        if f < head[FRONT_COUNT]:
-            if outranks(state.front_score[f], state.front_ordinal[f], s, o):
-                s, o, source = state.front_score[f], state.front_ordinal[f], FRONT
+        listed = head[FRONT_COUNT]
+        if f < listed:
+            before = n
+            while f < listed and n < k and outranks(front_score[f], front_ordinal[f], s, o):
+                score[n], ordinal[n] = front_score[f], front_ordinal[f]
                 f += 1
+                n += 1
+            if n > before:
+                continue
         elif first < head[FRONT_END]:
             if head[FRONT_FORMED] == 0:
                 if source == NONE or outranks(levels[FRONT_KTH_SCORE], head[FRONT_KTH], s, o):
@@ -301,12 +161,13 @@ def top_k(state, rules, score, ordinal):
                     form_front(state, rules)
                     continue
             else:
-                if state.links.shape[0] > 0:
+                if unit_unseen:
                     form_second_phase(state, rules)
-                if drop_expired_tops(state, first) and outranks(state.heap_score[0], state.heap_ordinal[0], s, o):
-                    s, o, source = state.heap_score[0], state.heap_ordinal[0], FRONT
-                    pop_top(state)
-                    state.front_score[f], state.front_ordinal[f] = s, o
+                    unit_unseen = False
+                if drop_expired_tops(heap, first) and outranks(heap.score[0], heap.ordinal[0], s, o):
+                    s, o, source = heap.score[0], heap.ordinal[0], FROM_STACKS
+                    pop_top(heap)
+                    front_score[f], front_ordinal[f] = s, o
                     f += 1
                     head[FRONT_COUNT] = f
         if source == NONE:
@@ -355,10 +216,11 @@ def run(state, rules, tops, begin, scores, windows, start, results):
                 head[WANT] = 1
                 return at
             if stop - head[NEXT] <= FEW:
-                taken, head[UNIT_COUNT] = take_few(
-                    scores, head[NEXT] - begin, stop - begin, begin, ring, levels[TAU], unit_score, unit_ordinal, head[UNIT_COUNT]
+                count, place = head[UNIT_COUNT], head[NEXT] - begin
+                place, count = take_few(
+                    scores, place, stop - begin, begin, ring, levels[TAU], unit_score, unit_ordinal, count
                 )
-                head[NEXT] = taken + begin
+                head[UNIT_COUNT], head[NEXT] = count, place + begin
             if head[NEXT] < stop:
                 take_rows(state, rules, scores, head[NEXT] - begin, stop - begin, begin)
             if stop == unit_stop and end_unit(state, rules, stop):
@@ -379,7 +241,8 @@ def run(state, rules, tops, begin, scores, windows, start, results):
             fresh = finish(fresh_score, fresh_ordinal, fresh, k)
             count = merge(top_score, top_ordinal, top_count[0], fresh_score, fresh_ordinal, fresh, score, ordinal, k)
         else:
-            count = NEEDS_ROOM if lacks_room(state, rules) else top_k(state, rules, score, ordinal)
+            closing = first > head[CURRENT_BEGIN]
+            count = NEEDS_ROOM if closing and lacks_room(state, rules) else top_k(state, rules, score, ordinal)
             if count == NEEDS_ROOM:
                 head[WANT] = 1
                 return at

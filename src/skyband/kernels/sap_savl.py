@@ -31,7 +31,21 @@ from skyband.kernels.sap_state import (
     UNIT_IS_K,
     UNIT_KEPT,
     UNIT_START,
+    Heap,
+    Stacks,
 )
+
+
+@jit
+def stacks_of(state):
+    """What building needs of the state."""
+    return Stacks(state.stack_score, state.stack_ordinal, state.builds, state.bars, state.ring, state.links)
+
+
+@jit
+def heap_of(state):
+    """What consuming needs of the state."""
+    return Heap(state.head, state.heap_score, state.heap_ordinal, state.ring, state.links)
 
 
 @jit
@@ -45,53 +59,53 @@ def begin_build(state, build, limit, bar, position):
 
 
 @jit
-def push(state, build, score, ordinal):
+def push(stacks, build, score, ordinal):
     """Put a row, older than all pushed before (or of their slide and worse), where it belongs, or prune it."""
-    tops, below = state.stack_score[build], state.stack_ordinal[build]
-    stacks, limit = state.builds[build, BUILD_STACKS], state.builds[build, BUILD_LIMIT]
-    place = state.ring.shape[0] - 1 & ordinal
-    smaller = stacks  # how many tops the row is above
-    if stacks > 0 and score <= tops[stacks - 1]:
-        low, smaller = 0, stacks - 1
+    tops, below = stacks.score[build], stacks.ordinal[build]
+    count, limit = stacks.builds[build, BUILD_STACKS], stacks.builds[build, BUILD_LIMIT]
+    place = ordinal & (stacks.ring.shape[0] - 1)
+    smaller = count  # how many tops the row is above
+    if count > 0 and score <= tops[count - 1]:
+        low, smaller = 0, count - 1
         while low < smaller:
             middle = (low + smaller) // 2
             if tops[middle] < score:
                 low = middle + 1
             else:
                 smaller = middle
-    if stacks < limit:
-        for i in range(stacks, smaller, -1):
+    if count < limit:
+        for i in range(count, smaller, -1):
             tops[i], below[i] = tops[i - 1], below[i - 1]
         tops[smaller], below[smaller] = score, ordinal
-        state.links[place] = 0
-        state.builds[build, BUILD_STACKS] = stacks + 1
+        stacks.links[place] = 0
+        stacks.builds[build, BUILD_STACKS] = count + 1
     elif smaller > 0:
-        state.links[place] = below[smaller - 1] - ordinal
+        stacks.links[place] = below[smaller - 1] - ordinal
         tops[smaller - 1], below[smaller - 1] = score, ordinal
     else:
         return
-    state.builds[build, BUILD_PUSHED] += 1
-    if state.builds[build, BUILD_STACKS] == limit:
-        state.bars[build] = max(state.bars[build], np.nextafter(tops[0], np.inf))
+    stacks.builds[build, BUILD_PUSHED] += 1
+    if stacks.builds[build, BUILD_STACKS] == limit:
+        stacks.bars[build] = max(stacks.bars[build], np.nextafter(tops[0], np.inf))
 
 
 @jit
-def insert_sorted(state, build, score, ordinal):
+def insert_sorted(stacks, build, score, ordinal):
     """The same without stacks: one chain, best first. A row behind `limit` others, all newer, is pruned."""
-    ring, links = state.ring, state.links
+    ring, links = stacks.ring, stacks.links
     mask = ring.shape[0] - 1
-    tops, below = state.stack_score[build], state.stack_ordinal[build]
+    tops, below = stacks.score[build], stacks.ordinal[build]
     links[ordinal & mask] = 0
-    if state.builds[build, BUILD_STACKS] == 0 or score > tops[0]:
-        if state.builds[build, BUILD_STACKS] > 0:
+    if stacks.builds[build, BUILD_STACKS] == 0 or score > tops[0]:
+        if stacks.builds[build, BUILD_STACKS] > 0:
             links[ordinal & mask] = below[0] - ordinal
         tops[0], below[0] = score, ordinal
-        state.builds[build, BUILD_STACKS] = 1
+        stacks.builds[build, BUILD_STACKS] = 1
     else:
         before, passed = below[0], 1
         while True:
-            if passed == state.builds[build, BUILD_LIMIT]:
-                state.bars[build] = max(state.bars[build], np.nextafter(ring[before & mask], np.inf))
+            if passed == stacks.builds[build, BUILD_LIMIT]:
+                stacks.bars[build] = max(stacks.bars[build], np.nextafter(ring[before & mask], np.inf))
                 return
             step = links[before & mask]
             if step == 0 or ring[(before + step) & mask] < score:
@@ -101,15 +115,16 @@ def insert_sorted(state, build, score, ordinal):
         if step != 0:
             links[ordinal & mask] = before + step - ordinal
         links[before & mask] = ordinal - before
-    state.builds[build, BUILD_PUSHED] += 1
+    stacks.builds[build, BUILD_PUSHED] += 1
 
 
 @jit
-def take_in(state, rules, build, score, ordinal):
+def take_in(stacks, rules, build, score, ordinal):
+    """Push or insert, as the rules say."""
     if rules.meaningful == SORTED:
-        insert_sorted(state, build, score, ordinal)
+        insert_sorted(stacks, build, score, ordinal)
     else:
-        push(state, build, score, ordinal)
+        push(stacks, build, score, ordinal)
 
 
 @jit
@@ -121,29 +136,29 @@ def slide_begin(rules, stop):
 
 
 @jit
-def scan(state, rules, build, low, high, known_score, known_ordinal):
+def scan(stacks, rules, build, low, high, known_score, known_ordinal):
     """Push the rows [low, high), newest first, leaving out those known already: that rank at or above `known`."""
-    ring = state.ring
+    ring = stacks.ring
     mask = ring.shape[0] - 1
-    limit = state.builds[build, BUILD_LIMIT]
+    limit = stacks.builds[build, BUILD_LIMIT]
     if limit <= 0:
         return
     if rules.slide > limit:
         slide_score, slide_ordinal = np.empty(2 * limit + BLOCK), np.empty(2 * limit + BLOCK, np.int64)
         while low < high:
             begin = max(low, slide_begin(rules, high))
-            _, count = gather_rows(ring, begin, high, state.bars[build], slide_score, slide_ordinal, limit)
+            _, count = gather_rows(ring, begin, high, stacks.bars[build], slide_score, slide_ordinal, limit)
             count = finish(slide_score, slide_ordinal, count, limit)
             for i in range(count):
-                if slide_score[i] < state.bars[build]:
+                if slide_score[i] < stacks.bars[build]:
                     break
                 if outranks(known_score, known_ordinal, slide_score[i], slide_ordinal[i]):
-                    take_in(state, rules, build, slide_score[i], slide_ordinal[i])
+                    take_in(stacks, rules, build, slide_score[i], slide_ordinal[i])
             high = begin
         return
     while low < high:
         begin = contiguous_before(ring, high, low, BLOCK)
-        bar = state.bars[build]
+        bar = stacks.bars[build]
         block = ring[begin & mask : (begin & mask) + high - begin]  # a view: the loop is vectorized
         hits = 0
         for t in range(block.shape[0]):
@@ -151,13 +166,13 @@ def scan(state, rules, build, low, high, known_score, known_ordinal):
         if hits > 0:
             for ordinal in range(high - 1, begin - 1, -1):
                 score = ring[ordinal & mask]
-                if score >= state.bars[build] and outranks(known_score, known_ordinal, score, ordinal):
-                    take_in(state, rules, build, score, ordinal)
+                if score >= stacks.bars[build] and outranks(known_score, known_ordinal, score, ordinal):
+                    take_in(stacks, rules, build, score, ordinal)
         high = begin
 
 
 @jit
-def push_unit_top(state, rules, build, row, first, known_score, known_ordinal):
+def push_unit_top(state, stacks, rules, build, row, first, known_score, known_ordinal):
     """Push U_v^k of the k-unit in row `row` of the unit table, newest first."""
     kept = state.units[row, UNIT_KEPT]
     age, newest_first = np.empty(kept), np.arange(kept)
@@ -166,8 +181,8 @@ def push_unit_top(state, rules, build, row, first, known_score, known_ordinal):
     sort_best(age, newest_first, kept)
     for i in newest_first:
         score, ordinal = state.unit_top_score[row, i], state.unit_top_ordinal[row, i]
-        if ordinal >= first and score >= state.bars[build] and outranks(known_score, known_ordinal, score, ordinal):
-            take_in(state, rules, build, score, ordinal)
+        if ordinal >= first and score >= stacks.bars[build] and outranks(known_score, known_ordinal, score, ordinal):
+            take_in(stacks, rules, build, score, ordinal)
 
 
 @jit
@@ -177,6 +192,7 @@ def continue_build(state, rules, build, first, begin, unit, unit_stop, known_sco
     With units (UBSA, 5.2: its first phase), a non-k-unit whose best is not above the threshold is skipped
     unscanned, and of a k-unit only its k best are pushed; its other rows follow when the window reaches it.
     """
+    stacks = stacks_of(state)
     low = max(begin, first)
     position = state.builds[build, BUILD_POSITION]
     if state.builds[build, BUILD_LIMIT] <= 0:
@@ -189,7 +205,7 @@ def continue_build(state, rules, build, first, begin, unit, unit_stop, known_sco
             row = (unit_stop - 1) % state.units.shape[0]
             stop = max(low, state.units[row, UNIT_START])
             if state.units[row, UNIT_IS_K] == 1:
-                push_unit_top(state, rules, build, row, first, known_score, known_ordinal)
+                push_unit_top(state, stacks, rules, build, row, first, known_score, known_ordinal)
                 budget -= state.units[row, UNIT_KEPT]
                 position = stop
                 continue
@@ -198,7 +214,7 @@ def continue_build(state, rules, build, first, begin, unit, unit_stop, known_sco
                 continue
         if position - stop > budget:
             stop = position - budget
-        scan(state, rules, build, stop, position, known_score, known_ordinal)
+        scan(stacks, rules, build, stop, position, known_score, known_ordinal)
         budget -= position - stop
         position = stop
     state.builds[build, BUILD_POSITION] = position
@@ -206,8 +222,8 @@ def continue_build(state, rules, build, first, begin, unit, unit_stop, known_sco
 
 
 @jit
-def _sift_up(state, place):
-    score, ordinal = state.heap_score, state.heap_ordinal
+def _sift_up(heap, place):
+    score, ordinal = heap.score, heap.ordinal
     while place > 0:
         parent = (place - 1) // 2
         if not outranks(score[place], ordinal[place], score[parent], ordinal[parent]):
@@ -218,8 +234,8 @@ def _sift_up(state, place):
 
 
 @jit
-def _sift_down(state, place):
-    score, ordinal, count = state.heap_score, state.heap_ordinal, state.head[HEAP_COUNT]
+def _sift_down(heap, place):
+    score, ordinal, count = heap.score, heap.ordinal, heap.head[HEAP_COUNT]
     while True:
         child = 2 * place + 1
         if child >= count:
@@ -236,58 +252,59 @@ def _sift_down(state, place):
 @jit
 def consume(state, build):
     """Hand a built S-AVL over to the front's heap of stack tops."""
+    heap = heap_of(state)
     for i in range(state.builds[build, BUILD_STACKS]):
         place = state.head[HEAP_COUNT]
-        state.heap_score[place], state.heap_ordinal[place] = state.stack_score[build, i], state.stack_ordinal[build, i]
+        heap.score[place], heap.ordinal[place] = state.stack_score[build, i], state.stack_ordinal[build, i]
         state.head[HEAP_COUNT] = place + 1
-        _sift_up(state, place)
+        _sift_up(heap, place)
     state.head[FRONT_MEANINGFUL] += state.builds[build, BUILD_PUSHED]
     state.builds[build, BUILD_STACKS] = 0
     state.builds[build, BUILD_PUSHED] = 0
 
 
 @jit
-def pop_top(state):
+def pop_top(heap):
     """Take the best top off; the next of its stack takes its place."""
-    head = state.head
-    ordinal = state.heap_ordinal[0]
-    step = state.links[ordinal & (state.ring.shape[0] - 1)]
+    head = heap.head
+    ordinal = heap.ordinal[0]
+    step = heap.links[ordinal & (heap.ring.shape[0] - 1)]
     if step != 0:
-        state.heap_ordinal[0] = ordinal + step
-        state.heap_score[0] = state.ring[(ordinal + step) & (state.ring.shape[0] - 1)]
+        heap.ordinal[0] = ordinal + step
+        heap.score[0] = heap.ring[(ordinal + step) & (heap.ring.shape[0] - 1)]
     else:
         head[HEAP_COUNT] -= 1
-        state.heap_score[0], state.heap_ordinal[0] = state.heap_score[head[HEAP_COUNT]], state.heap_ordinal[head[HEAP_COUNT]]
+        heap.score[0], heap.ordinal[0] = heap.score[head[HEAP_COUNT]], heap.ordinal[head[HEAP_COUNT]]
     head[FRONT_MEANINGFUL] -= 1
-    _sift_down(state, 0)
+    _sift_down(heap, 0)
 
 
 @jit
-def drop_expired_tops(state, first):
+def drop_expired_tops(heap, first):
     """Leave no expired top at the heap's best place. Returns whether a row is left."""
-    while state.head[HEAP_COUNT] > 0 and state.heap_ordinal[0] < first:
-        pop_top(state)
-    return state.head[HEAP_COUNT] > 0
+    while heap.head[HEAP_COUNT] > 0 and heap.ordinal[0] < first:
+        pop_top(heap)
+    return heap.head[HEAP_COUNT] > 0
 
 
 @jit
-def drop_all_expired_tops(state, first):
+def drop_all_expired_tops(heap, first):
     """Leave no expired top anywhere: room for another unit's stacks."""
-    mask = state.ring.shape[0] - 1
-    count = state.head[HEAP_COUNT]
-    state.head[HEAP_COUNT] = 0
+    mask = heap.ring.shape[0] - 1
+    count = heap.head[HEAP_COUNT]
+    heap.head[HEAP_COUNT] = 0
     for i in range(count):
-        ordinal = state.heap_ordinal[i]
+        ordinal = heap.ordinal[i]
         alive = ordinal >= first
         while not alive:
-            state.head[FRONT_MEANINGFUL] -= 1
-            step = state.links[ordinal & mask]
+            heap.head[FRONT_MEANINGFUL] -= 1
+            step = heap.links[ordinal & mask]
             if step == 0:
                 break
             ordinal += step
             alive = ordinal >= first
         if alive:
-            place = state.head[HEAP_COUNT]
-            state.heap_ordinal[place], state.heap_score[place] = ordinal, state.ring[ordinal & mask]
-            state.head[HEAP_COUNT] = place + 1
-            _sift_up(state, place)
+            place = heap.head[HEAP_COUNT]
+            heap.ordinal[place], heap.score[place] = ordinal, heap.ring[ordinal & mask]
+            heap.head[HEAP_COUNT] = place + 1
+            _sift_up(heap, place)

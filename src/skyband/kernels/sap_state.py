@@ -63,6 +63,27 @@ class SapState(NamedTuple):
     unit_top_ordinal: np.ndarray
 
 
+class Stacks(NamedTuple):
+    """The part of the state that building touches: small tuples are cheap to hand over."""
+
+    score: np.ndarray
+    ordinal: np.ndarray
+    builds: np.ndarray
+    bars: np.ndarray
+    ring: np.ndarray
+    links: np.ndarray
+
+
+class Heap(NamedTuple):
+    """The part of the state that consuming touches."""
+
+    head: np.ndarray
+    score: np.ndarray
+    ordinal: np.ndarray
+    ring: np.ndarray
+    links: np.ndarray
+
+
 (
     STARTED,  # 0 until the first row's ordinal is known
     NEXT,  # ordinal of the next row to take
@@ -114,5 +135,6 @@ PARTITION_BEGIN, PARTITION_END, PARTITION_KTH, PARTITION_WHOLE, PARTITION_UNIT, 
 UNIT_START, UNIT_STOP, UNIT_IS_K, UNIT_KEPT, UNIT_FIELDS = range(5)  # UNIT_KEPT: |U_v^k|
 
 NOW, AHEAD, WAITING = np.arange(3)  # builds: the front's; proactive formation's; from here one a partition (eager)
+# (NumPy integers: numba would compile every function that takes a build once for each literal)
 BUILD_STACKS, BUILD_LIMIT, BUILD_PUSHED, BUILD_POSITION, BUILD_FIELDS = range(5)
 # BUILD_LIMIT: k - rho stacks at most; BUILD_POSITION: rows from here on are scanned

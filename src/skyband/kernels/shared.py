@@ -42,8 +42,8 @@ SHORT = 4  # runs up to this length are compared one by one
 @jit
 def steady_capacity(k):
     """Rows of a view whose stream neither rises nor falls. Their number then varies like a Poisson variable, by
-    the root of k: two deviations to spare make refills rare, and more would only be carried along."""
-    return k + int(2.0 * np.sqrt(k)) + 4
+    the root of k: three deviations to spare make refills rare, and more would only be carried along."""
+    return k + int(3.0 * np.sqrt(k)) + 4
 
 
 @jit
@@ -112,9 +112,24 @@ def _trim(state, query, k):
 
 
 @jit
+def _drop_left(score, ordinal, start, stop, first):
+    """Take all rows that left out of [start, stop). Returns the new stop. O(rows of the view)."""
+    kept = start
+    for i in range(start, stop):
+        score[kept], ordinal[kept] = score[i], ordinal[i]
+        kept += ordinal[i] >= first
+    return kept
+
+
+@jit
 def _merge_waiting(state, query, k, first, buffer_score, buffer_ordinal):
-    """Take in all waiting rows of a view, none older than `first`, at once. O(rows of the view)."""
+    """Take out all rows of a view that are older than `first` and take in those that wait. O(rows of the view)."""
     views = state.views
+    head, start = views[query, HEAD], views[query, START]
+    while head < views[query, TAIL] and state.queue_ordinal[head] < first:
+        head += 1
+    views[query, HEAD] = head
+    count = _drop_left(state.view_score, state.view_ordinal, start, start + views[query, COUNT], first) - start
     rising, taken = True, 0
     for i in range(views[query, WAITING], views[query, TAIL]):
         if state.queue_ordinal[i] >= first:
@@ -128,9 +143,7 @@ def _merge_waiting(state, query, k, first, buffer_score, buffer_ordinal):
             buffer_ordinal[i], buffer_ordinal[mirror] = buffer_ordinal[mirror], buffer_ordinal[i]
     else:
         sort_best(buffer_score, buffer_ordinal, taken)
-    start = views[query, START]
     stop = start + view_room(k)
-    count = views[query, COUNT]
     views[query, COUNT] = merge_in(
         state.view_score[start:stop], state.view_ordinal[start:stop], count, buffer_score, buffer_ordinal, taken, count + taken
     )
@@ -190,16 +203,6 @@ def _copy(source, start, target, place, length):
 
 
 @jit
-def _drop_left(score, ordinal, start, stop, first):
-    """Take all rows that left out of [start, stop). Returns the new stop. O(rows of the view)."""
-    kept = start
-    for i in range(start, stop):
-        score[kept], ordinal[kept] = score[i], ordinal[i]
-        kept += ordinal[i] >= first
-    return kept
-
-
-@jit
 def _update(views, score, ordinal, queue_score, queue_ordinal, query, first, floor):
     """Take out the few rows that left and put in the few that wait. Returns the best changed rank, or ALL.
 
@@ -215,7 +218,7 @@ def _update(views, score, ordinal, queue_score, queue_ordinal, query, first, flo
     best = ALL
     head, sorted_end, tail = views[query, HEAD], views[query, WAITING], views[query, TAIL]
     at = sorted_end
-    for i in range(sorted_end, tail):
+    for i in range(sorted_end, tail if queue_ordinal[sorted_end] < first else sorted_end):
         at += queue_ordinal[i] < first
     passed = at if at > sorted_end else head  # rows that left before they ever came in
     leaving = True
@@ -229,29 +232,30 @@ def _update(views, score, ordinal, queue_score, queue_ordinal, query, first, flo
             )
             head += below
         coming = at < tail
-        old = queue_score[head]
-        new = queue_score[at]
-        not_below = 0
-        above = 0
-        for i in range(np.uint64(stop - start if leaving | coming else 0)):
-            not_below += score[np.uint64(start) + i] >= old
-            above += score[np.uint64(start) + i] > new
-        hole = start + not_below - 1 if leaving else stop
-        place = start + above if coming else stop
-        for i in range(np.uint64(hole - place if hole > place else 0)):  # the hole moves up
-            score[np.uint64(hole) - i] = score[np.uint64(hole - 1) - i]
-            ordinal[np.uint64(hole) - i] = ordinal[np.uint64(hole - 1) - i]
-        for i in range(np.uint64(hole + 1), np.uint64(place)):  # or down
-            score[i - np.uint64(1)] = score[i]
-            ordinal[i - np.uint64(1)] = ordinal[i]
-        place -= place > hole
-        best = min(best, hole - start if leaving else ALL, place - start if coming else ALL)
-        stop += np.int64(coming) - np.int64(leaving)
-        if coming:
-            score[place] = new
-            ordinal[place] = queue_ordinal[at]
-        at += coming
-        head += leaving
+        if leaving | coming:
+            old = queue_score[head]
+            new = queue_score[at]
+            not_below = 0
+            above = 0
+            for i in range(np.uint64(stop - start)):
+                not_below += score[np.uint64(start) + i] >= old
+                above += score[np.uint64(start) + i] > new
+            hole = start + not_below - 1 if leaving else stop
+            place = start + above if coming else stop
+            for i in range(np.uint64(hole - place if hole > place else 0)):  # the hole moves up
+                score[np.uint64(hole) - i] = score[np.uint64(hole - 1) - i]
+                ordinal[np.uint64(hole) - i] = ordinal[np.uint64(hole - 1) - i]
+            for i in range(np.uint64(hole + 1), np.uint64(place)):  # or down
+                score[i - np.uint64(1)] = score[i]
+                ordinal[i - np.uint64(1)] = ordinal[i]
+            place -= place > hole
+            best = min(best, hole - start if leaving else ALL, place - start if coming else ALL)
+            stop += np.int64(coming) - np.int64(leaving)
+            if coming:
+                score[place] = new
+                ordinal[place] = queue_ordinal[at]
+            at += coming
+            head += leaving
         rounds += 1
     kept = start
     for i in range(start, stop if leaving else start):  # too many left: take out all at once
@@ -360,11 +364,7 @@ def answer_windows(state, tops, ks, begin, scores, windows, start, results):
         source = views[query, START]
         head, waiting, tail = views[query, HEAD], views[query, WAITING], views[query, TAIL]
         if tail - waiting > FEW:
-            views[query, COUNT] = _drop_left(score, ordinal, source, source + views[query, COUNT], first) - source
             _merge_waiting(state, query, k, first, buffer_score, buffer_ordinal)
-            while head < tail and queue_ordinal[head] < first:
-                head += 1
-            views[query, HEAD] = head
         elif tail > waiting or (tail > head and queue_ordinal[head] < first):
             best = _update(views, score, ordinal, queue_score, queue_ordinal, query, first, watch_floor[views[query, WATCH]])
         views[query, FIRST] = first

@@ -51,13 +51,13 @@ def sweep(skyband):
 
 @jit
 def _place_of(score, new_score, head, stop):
-    """The first place whose candidate the newest row outranks; there must be one. No branch depends on the scores, as
-    none could be foreseen."""
-    length = stop - head
-    while length > 1:
-        half = length >> 1
-        head += half * (score[head + half - 1] > new_score)
-        length -= half
+    """The first place whose candidate the newest row outranks."""
+    while head < stop:
+        middle = (head + stop) >> 1
+        if score[middle] > new_score:
+            head = middle + 1
+        else:
+            stop = middle
     return head
 
 

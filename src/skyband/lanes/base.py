@@ -61,16 +61,14 @@ class Lane(ABC):
             self.algorithm = choose(plan)
         self.structure = build(self.algorithm, plan)
         self.reported = Tops(*(array.copy() for array in self.structure.tops))
-        self.live = LiveRows(plan.largest_k)
+        self.live = LiveRows(plan.largest_k, has_seq=self.kind == "time")
         self.started = True
 
     @abstractmethod
     def _plan(self) -> Plan:
         """What is asked of the structure."""
 
-    def _answer(
-        self, begin: int, scores: np.ndarray, windows: Windows, panes_of: Callable[[int, int], Panes]
-    ) -> Emitted:
+    def _answer(self, begin: int, scores: np.ndarray, windows: Windows, panes_of: Callable[[int, int], Panes]) -> Emitted:
         """Hand the rows from ordinal `begin` on, and the windows they complete, to the structure, a window's worth
         at a time; collect the result rows."""
         from skyband.kernels.emission import ARRIVALS, count_events, emit
@@ -121,12 +119,12 @@ class Lane(ABC):
         """The arrival numbers of rows in a current top-k."""
 
     @abstractmethod
-    def needed(self) -> np.ndarray:
-        """Arrival numbers of every row whose payload must be kept, increasing."""
+    def needed(self, base: int = 0) -> np.ndarray:
+        """Arrival numbers, from `base` on, of every row whose payload must be kept, increasing."""
 
     @abstractmethod
-    def needed_since(self, base: int) -> np.ndarray:
-        """Those of `needed` that arrived from `base` on, in any order, some perhaps twice."""
+    def oldest_needed(self) -> int:
+        """No row that arrived earlier is needed. Cheap, perhaps too small."""
 
     @property
     def nbytes(self) -> int:
@@ -149,7 +147,8 @@ class Lane(ABC):
             "started": self.started,
             "numbers": self._numbers(),
             "members": [
-                {"name": m.query.name, "active": m.active, "rows": m.rows, "late": m.late, "nulls": m.nulls} for m in self.members
+                {"active": member.active, "rows": member.rows, "late": member.late, "nulls": member.nulls}
+                for member in self.members
             ],
         }
         arrays = self._arrays() | {f"ranked.{q}": member.ranked for q, member in enumerate(self.members)}

@@ -6,8 +6,8 @@ import numpy as np
 
 from skyband.algorithms.contract import Plan
 from skyband.changes import Emitted
-from skyband.kernels.tables import Windows
-from skyband.lanes.base import Lane
+from skyband.lanes.base import Lane, Member
+from skyband.rows import united
 from skyband.schedule import count_panes, count_windows, in_order_of_end
 
 
@@ -25,8 +25,8 @@ class CountLane(Lane):
         ks, sizes, slides = zip(*((m.query.k, m.size, m.slide) for m in self.members), strict=True)
         return Plan(ks, sizes, slides)
 
-    def push(self, scores: np.ndarray) -> Emitted:
-        """Take the next rows' scores; the result rows of the windows they complete."""
+    def push(self, scores: np.ndarray) -> tuple[Emitted, int]:
+        """Take the next rows' scores; the result rows of the windows they complete, and how many scores are NaN."""
         before, self.seen = self.seen, self.seen + len(scores)
         windows = in_order_of_end(
             [
@@ -38,7 +38,7 @@ class CountLane(Lane):
         if len(windows.end):
             fed = before - sum(map(len, self.open))
             rows = np.concatenate([*self.open, scores]) if self.open else scores
-            begin = max(fed, self._next_first(windows))
+            begin = max(fed, min(self._next_first(m, before) for m in self.members))
             stop = int(windows.end[-1])
             only = self.members[0]
             emitted = self._answer(
@@ -49,18 +49,15 @@ class CountLane(Lane):
             scores_left = scores
         if len(scores_left):
             self.open.append(scores_left.copy())
-        self.live.extend(before, before, scores, self._reach())
-        return emitted
+        return emitted, self.live.extend(before, None, scores, self._reach())
 
-    def _next_first(self, windows: Windows) -> int:
-        """First row of the earliest window any query has yet to answer, `windows` included: rows before it are
-        left out."""
-        firsts = []
-        for q, member in enumerate(self.members):
-            mine = windows.first[windows.query == q]
-            coming = (self.seen // member.slide + 1) * member.slide - member.size
-            firsts.append(int(mine[0]) if len(mine) else max(coming, self.since))
-        return min(firsts)
+    def _next_first(self, member: Member, before: int) -> int:
+        """First row of the earliest window a query had to answer after `before` arrivals: rows before it are left
+        out. One that nobody hears of answers only its last window."""
+        number = before // member.slide + 1
+        if member.emission == 0:
+            number = max(number, self.seen // member.slide)
+        return max(number * member.slide - member.size, self.since)
 
     def _reach(self) -> int:
         return min((self.seen // m.slide + 1) * m.slide - m.size for m in self.members)
@@ -68,12 +65,16 @@ class CountLane(Lane):
     def seq_of(self, ordinal: np.ndarray) -> np.ndarray:
         return ordinal
 
-    def needed(self) -> np.ndarray:
-        return np.union1d(self.live.seq, self._in_tops())
-
-    def needed_since(self, base: int) -> np.ndarray:
+    def needed(self, base: int = 0) -> np.ndarray:
         live, tops = self.live.seq, self._in_tops()
-        return np.concatenate([live[np.searchsorted(live, base) :], tops[tops >= base]])
+        live, tops = live[np.searchsorted(live, base) :], tops[tops >= base]
+        place = np.searchsorted(live, tops)
+        known = place < len(live)
+        known[known] = live[place[known]] == tops[known]
+        return live if known.all() else united([live, np.unique(tops)])
+
+    def oldest_needed(self) -> int:
+        return int(np.concatenate([self.live.seq[:1], self._in_tops(), [self.seen]]).min())
 
     def _numbers(self) -> dict[str, int]:
         return {"seen": self.seen}

@@ -142,11 +142,11 @@ class TimeLane(Lane):
     def seq_of(self, ordinal: np.ndarray) -> np.ndarray:
         return self.top_seq[np.searchsorted(self.top_ordinal, ordinal)]
 
-    def needed(self) -> np.ndarray:
-        return np.unique(np.concatenate([self.live.seq, self.top_seq, *self.open_seq]))
+    def needed(self, base: int = 0) -> np.ndarray:
+        return np.unique(np.concatenate([seq[seq >= base] for seq in (self.live.seq, self.top_seq, *self.open_seq)]))
 
-    def needed_since(self, base: int) -> np.ndarray:
-        return np.concatenate([seq[seq >= base] for seq in (self.live.seq, self.top_seq, *self.open_seq)])
+    def oldest_needed(self) -> int:
+        return 0  # rows may be much older by arrival than by time
 
     def _numbers(self) -> dict[str, int]:
         return {"fed": self.fed, "closed": self.closed, "last_time": self.last_time}

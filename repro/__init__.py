@@ -1,0 +1,14 @@
+"""The papers' experiments, run again: `./run repro` lists what they claim, `./run repro run` checks it.
+
+claims.py      THE TABLE: what each paper says must hold, where, and with which bound
+relations.py   the relations claims are made of, each a number that must not exceed the bound
+tkde17.py      the experiments of SAP (Zhu et al., TKDE 2017) and the figures printed there
+experiment.py  what an experiment is: series, columns, data sets, the paper's figures
+streams.py     the papers' data sets: generated, or what stands for them in the folder SKYBAND_DATA names
+runner.py      drives algorithms over streams; measures time, candidates and bytes
+report.py      tables for people, JSON for the record
+plot.py        pictures of the results
+results/       what the last whole run found
+
+To add an experiment: describe it beside its paper's others, add its claims to the table.
+"""

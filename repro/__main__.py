@@ -1,0 +1,69 @@
+"""`./run repro`: what the papers claim. `./run repro run [NAME …] [--quick]`: whether it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from repro import report
+from repro.claims import EXPERIMENTS, Verdict, claims_of, judge
+from repro.experiment import Experiment
+from repro.plot import picture
+from repro.runner import FULL, QUICK, Taken, run
+
+RESULTS = Path(__file__).parent / "results"
+app = typer.Typer(add_completion=False, help=__doc__)
+
+
+def chosen(names: list[str]) -> list[Experiment]:
+    """The experiments called, or beginning with, one of `names`; all where none is given."""
+    for name in names:
+        if not any(known.startswith(name) for known in EXPERIMENTS):
+            raise typer.BadParameter(f"no experiment is called {name!r}; there are: {', '.join(EXPERIMENTS)}")
+    return [entry for known, entry in EXPERIMENTS.items() if not names or known.startswith(tuple(names))]
+
+
+@app.command("run")
+def run_command(
+    names: Annotated[list[str] | None, typer.Argument(help="experiments, or how their names begin; default: all")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="some columns only, shorter streams, rougher figures")] = False,
+    into: Annotated[Path | None, typer.Option(help="folder for JSON, tables and pictures")] = None,
+) -> None:
+    """Run experiments; say of each claim whether it holds."""
+    folder = into or (RESULTS / "quick" if quick else RESULTS)
+    experiments = [entry.quick() if quick else entry for entry in chosen(names or [])]
+    console = report.console()
+    taken: Taken = {}
+    found: list[Verdict] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bar:
+        total = sum(len(entry.data) * len(entry.columns) for entry in experiments)
+        task = bar.add_task("compiling", total=total, completed=-1)
+        for experiment in experiments:
+            cells = run(experiment, QUICK if quick else FULL, taken, lambda text: bar.update(task, advance=1, description=text))
+            claims = claims_of(experiment.name)
+            verdicts = [verdict for claim in claims for verdict in judge(claim, cells, experiment.data)]
+            shown = report.outcome(experiment, cells, claims, verdicts)
+            console.print(shown)
+            path = report.write(folder, experiment, cells, verdicts, shown, quick=quick)
+            console.print(f"written to {path}, drawn {picture(experiment, cells, folder)}")
+            found += verdicts
+        bar.update(task, completed=total, description="done")
+    console.print(report.summary(found))
+
+
+@app.callback(invoke_without_command=True)
+def claims(context: typer.Context) -> None:
+    """Without a command: every claim and the data it is checked on."""
+    if context.invoked_subcommand is None:
+        console = report.console()
+        console.print(report.claims_table())
+        console.print(report.data_table())
+        console.print("`run` checks them all, `run NAME` some, `--quick` roughly")
+
+
+if __name__ == "__main__":
+    app()

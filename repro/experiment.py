@@ -1,0 +1,116 @@
+"""What an experiment is: series (lines of a table) over columns (settings), on data sets, with the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from repro.streams import DataSet
+
+_OPTIONS = {"m": "partitions"}  # parameters of an algorithm, and what it calls them
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What one measurement is taken of. `options` go to the algorithm."""
+
+    data: str
+    size: int
+    slide: int
+    k: int
+    algorithm: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """One setting of the table: the parameter that departs from the defaults, and how."""
+
+    axis: str  # "n" (times the default window), "k", "s" (times the window), or "m" (partitions)
+    label: str
+    value: float
+    quick: bool = False  # also part of a quick run
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of the table: an algorithm and what is read off its measurement, a field of `runner.Measurement`."""
+
+    algorithm: str
+    quantity: str
+    colour: str
+    scale: float = 1.0  # what that is multiplied by
+    detail: bool = False  # beyond what the paper shows: drawn lightly
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table of a paper. `figures[data][series]` are the paper's, one for each column."""
+
+    name: str
+    paper: str
+    table: str
+    title: str
+    unit: str
+    data: Mapping[str, DataSet]
+    series: Mapping[str, Series]
+    columns: tuple[Column, ...]
+    figures: Mapping[str, Mapping[str, tuple[float, ...]]]
+    reference: str = ""  # figures are shown relative to this series' mean: seconds depend on the machine
+    timed: bool = False  # time is what counts: long pieces, several tries
+    k: int = 100
+    slide_share: float = 0.001
+    notes: tuple[str, ...] = field(default=())
+
+    def setting(self, data: str, series: str, column: Column) -> Setting:
+        """The setting of one cell."""
+        size, k, share = self.data[data].size, self.k, self.slide_share
+        options: tuple[tuple[str, Any], ...] = ()
+        if column.axis == "n":
+            size = round(size * column.value)
+        elif column.axis == "k":
+            k = round(column.value)
+        elif column.axis == "s":
+            share = column.value
+        else:
+            options = ((_OPTIONS[column.axis], round(column.value)),)
+        return Setting(data, size, max(1, round(share * size)), k, self.series[series].algorithm, options)
+
+    def narrowed(self, columns: tuple[Column, ...]) -> Experiment:
+        """The same with some of its columns only."""
+        places = [self.columns.index(column) for column in columns]
+        figures = {
+            data: {name: tuple(line[place] for place in places) for name, line in lines.items()}
+            for data, lines in self.figures.items()
+        }
+        return replace(self, columns=columns, figures=figures)
+
+    def quick(self) -> Experiment:
+        """The same with the columns of a quick run."""
+        return self.narrowed(tuple(column for column in self.columns if column.quick))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of a table: ours and the paper's, or why there is none."""
+
+    data: str
+    series: str
+    axis: str
+    column: str
+    size: int
+    slide: int
+    k: int
+    ours: float | None
+    paper: float | None
+    reason: str = ""
+
+
+def lines_of(cells: list[Cell], data: str, axes: tuple[str, ...] = ()) -> dict[str, list[Cell]]:
+    """The cells of one data set by series, in the order of the columns; of some axes only, where they are named."""
+    lines: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.data == data and (not axes or cell.axis in axes):
+            lines.setdefault(cell.series, []).append(cell)
+    return lines

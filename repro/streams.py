@@ -1,0 +1,84 @@
+"""The data sets of the papers: generated as they say, or what stands for them in the folder SKYBAND_DATA names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import streams as measured
+
+
+def trades(folder: Path) -> np.ndarray:
+    """Price times quantity of trades in two coins against the dollar, in the order they were received.
+
+    Coin-margined trades are left out: their quantity counts contracts.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / "binance_trades_20240808.parquet", columns=["market", "p", "q"])
+    table = table.filter(pc.not_equal(table["market"].cast("string"), "cm"))
+    price, quantity = (np.asarray(table[name].to_numpy(), float) for name in ("p", "q"))
+    worth: np.ndarray = price * quantity
+    return worth
+
+
+def observations(folder: Path) -> np.ndarray:
+    """Angle in degrees between observed minor planets and the vernal point (right ascension 0, declination 0)."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / "mpc_observations_neo.parquet", columns=["ra_deg", "dec_deg"])
+    ascension, declination = (np.radians(np.asarray(table[name].to_numpy(), float)) for name in ("ra_deg", "dec_deg"))
+    angle: np.ndarray = np.degrees(np.arccos(np.clip(np.cos(declination) * np.cos(ascension), -1.0, 1.0)))
+    return angle
+
+
+_REAL: dict[str, Callable[[Path], np.ndarray]] = {**measured.REAL, "trades": trades, "observations": observations}
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set of a paper and the stream that is measured for it."""
+
+    label: str
+    stream: str
+    size: int  # the default window
+    cycle: int = 0  # rows after which the stream repeats its shape, so that averages need a whole number of them
+    stands_in: str = ""  # what the measured stream is, where it is not the paper's own
+
+    def missing(self) -> str:
+        """Why it cannot be measured here; empty when it can."""
+        if self.stream in measured.SYNTHETIC or measured.real_folder() is not None:
+            return ""
+        return "needs SKYBAND_DATA"
+
+    def too_short_for(self, size: int) -> str:
+        """Why a window of `size` rows says nothing here; empty when it does."""
+        if self.stream in measured.SYNTHETIC:
+            return ""
+        rows = len(_whole(self.stream))
+        return f"windows longer than the stand-in's {rows:,} rows" if rows < size else ""
+
+    def scores(self, rows: int) -> np.ndarray:
+        """The first `rows` scores; a real stream that is shorter is repeated."""
+        if self.stream in measured.SYNTHETIC:
+            return _synthetic(self.stream, rows)
+        return np.resize(_whole(self.stream), rows)
+
+
+@lru_cache(maxsize=2)
+def _synthetic(name: str, rows: int) -> np.ndarray:
+    return measured.stream(name, rows)
+
+
+@lru_cache(maxsize=2)
+def _whole(name: str) -> np.ndarray:
+    """All rows of a real stream."""
+    folder = measured.real_folder()
+    if folder is None:
+        raise SystemExit(f"the stream {name!r} is real data: set SKYBAND_DATA to the folder that holds it")
+    return _REAL[name](folder)
