@@ -48,7 +48,7 @@ def figures(say: Callable[[str], None], *, quick: bool = False) -> Iterator[Figu
         say(what)
         scores = stream(data, rows)
         setting = Setting(data, 10**6, slide, 100, "auto", "none")
-        best = best_of(3, lambda setting=setting, scores=scores: measure(setting, scores, batch=200_000))
+        best = best_of(3, lambda setting=setting, scores=scores: measure(setting, scores, batch=10**6))
         detail = f"{best.rows_per_second / 1e6:.0f} M rows/s by {best.chosen}"
         yield Figure(what, "numpy.max over the same array", hold, best.ratio, "× its time", detail=detail)
     yield from rivals(say, quick=quick)

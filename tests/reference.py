@@ -149,9 +149,7 @@ class Reference:
         if standing.predecessor_held_rows:
             assert standing.closed is not None
             return standing.closed + slide
-        waiting = [
-            position for position, _, _ in standing.rows if standing.closed is None or position >= standing.closed
-        ]
+        waiting = [position for position, _, _ in standing.rows if standing.closed is None or position >= standing.closed]
         return (min(waiting) // slide + 1) * slide if waiting else None
 
     def _report(self, standing: Standing, end: int) -> None:

@@ -324,3 +324,12 @@ def test_memory_depends_on_the_window_not_on_the_stream(name: str, shape: str) -
     assert late[0] <= 2 * early[0], f"bytes grew from {early[0]} to {late[0]}"
     assert late[1] <= 2 * early[1] + 1000, f"snapshots grew from {early[1]} to {late[1]}"
     assert late[2] <= size + slide, f"{late[2]} candidates for a window of {size}"
+
+
+@pytest.mark.parametrize(("name", "other"), [("strict", "strict"), ("sap", "sap-equal")])
+def test_a_snapshot_goes_only_into_a_structure_built_alike(name: str, other: str) -> None:
+    """Another plan, or the same class with other options, would read the arrays as something they are not."""
+    saved = build(name, plan_of((20, 3, 4))).snapshot()
+    alike = plan_of((20, 3, 4)) if name != other else plan_of((50, 3, 9))
+    with pytest.raises(StateError, match="made for"):
+        build(other, alike).restore(saved)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-_CHUNKS = 64  # more make lookups slow
+_CHUNKS = 8  # more make lookups slow
 _AT_LEAST = 1 << 14  # fewer rows are not worth sorting out
 
 

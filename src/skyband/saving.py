@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,6 @@ _KIND = "monitor"
 
 def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
     """Write `monitor` to `path` through a file beside it, so that a crash leaves the old one whole."""
-    if monitor._early:
-        raise StateError("advance() was called before the first row, and what it said cannot be saved yet; push a batch first")
     lanes: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     for number, (_, _, lane) in enumerate(monitor._lanes):
@@ -41,6 +40,7 @@ def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
         "lateness": _duration_to_json(monitor._lateness),
         "seen": monitor._seen,
         "watermark": monitor._watermark,
+        "early": [_moment_to_json(moment) for moment in monitor._early],
         "waiting": [query.to_json() for query in monitor._waiting],
         "order": list(monitor._queries),
         "lanes": lanes,
@@ -72,6 +72,7 @@ def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mappi
     header, arrays = unpack(_KIND, data)
     monitor = cls((), time=header["time"], lateness=_duration_from_json(header["lateness"]))
     monitor._seen, monitor._watermark = header["seen"], header["watermark"]
+    monitor._early = [_moment_from_json(moment) for moment in header["early"]]
     if header["schema"] is not None:
         monitor._schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
         monitor._store = RowStore(monitor._schema)
@@ -106,6 +107,25 @@ def _duration_to_json(value: Any) -> Any:
 
 def _duration_from_json(value: Any) -> Any:
     return f"{value['us']} us" if isinstance(value, dict) else value
+
+
+def _moment_to_json(moment: Any) -> Any:
+    """What advance() was given before the time column's type was known."""
+    if isinstance(moment, pa.Scalar):
+        moment = moment.as_py()
+    if isinstance(moment, np.datetime64):
+        return {"datetime64": str(moment)}
+    if isinstance(moment, datetime):
+        return {"datetime": moment.isoformat()}
+    if hasattr(moment, "__index__"):
+        return int(moment.__index__())
+    raise StateError(f"advance() was given {moment!r} before the first row, which is no time and cannot be saved")
+
+
+def _moment_from_json(moment: Any) -> Any:
+    if not isinstance(moment, dict):
+        return moment
+    return np.datetime64(moment["datetime64"]) if "datetime64" in moment else datetime.fromisoformat(moment["datetime"])
 
 
 def _table_to_bytes(table: pa.Table) -> bytes:

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from skyband.errors import StateError
 from skyband.kernels.tables import Panes, Results, Tops, Windows
 from skyband.state import pack, unpack
 
@@ -138,12 +139,20 @@ class Ranked(ABC):
         """Everything remembered, as bytes of `skyband.state`."""
         arrays = {f"state.{name}": array for name, array in self._state._asdict().items()}
         arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
-        header = {"next": self.next, "plan": asdict(self.plan)}
-        return pack(type(self).__name__, header, arrays)
+        return pack(type(self).__name__, {"next": self.next, "made_for": self._made_for()}, arrays)
+
+    def _made_for(self) -> dict[str, Any]:
+        """What the structure was built for, as JSON holds it; subclasses add their options."""
+        return {name: value if value is None else list(value) for name, value in asdict(self.plan).items()}
 
     def restore(self, data: bytes) -> None:
         """Take up what `snapshot` of the same class and plan wrote."""
         header, arrays = unpack(type(self).__name__, data)
+        if header["made_for"] != self._made_for():
+            raise StateError(
+                f"this state was made for {header['made_for']}, this structure answers {self._made_for()}; "
+                "restore it into one built alike"
+            )
         fields = {name: arrays[f"state.{name}"] for name in self._state._fields}
         self._state = type(self._state)(**fields)
         self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})

@@ -27,6 +27,7 @@ from the rows seen when a partition begins.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +83,10 @@ class SAP(Ranked):
         )
         self._buffer = max(2 * self._rules.keep, math.ceil(zeta_max(k)))
         super().__init__(plan)
+
+    def _made_for(self) -> dict[str, Any]:
+        chosen = ("policy", "formation", "meaningful", "partitions")
+        return super()._made_for() | {name: int(getattr(self._rules, name)) for name in chosen}
 
     def _empty(self) -> SapState:
         k, records = self._rules.k, _FEWEST_RECORDS

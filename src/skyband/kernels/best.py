@@ -144,6 +144,31 @@ def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal,
 
 
 @jit
+def collect_from_better_end(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal, count, keep):
+    """`collect`, from the newest row to the oldest if the newest is the better one: on a rising run the floor is then
+    high at once. Rows at the floor are taken either way; which of them stay is decided by the order of rows."""
+    if stop - begin < 2 * BLOCK or not scores[stop - 1] > scores[begin]:
+        return collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal, count, keep)
+    end = stop
+    while end > begin:
+        start = max(end - BLOCK, begin)
+        if any_at_least(scores, start, end, floor):
+            for j in range(end - 1, start - 1, -1):
+                if scores[j] >= floor:
+                    if count == best_score.shape[0]:
+                        keep_best(best_score, best_ordinal, count, keep)
+                        count = keep
+                        floor = best_score[worst(best_score, best_ordinal, count)]
+                        if scores[j] < floor:
+                            continue
+                    best_score[count] = scores[j]
+                    best_ordinal[count] = j + ordinal_shift
+                    count += 1
+        end = start
+    return floor, count
+
+
+@jit
 def finish(best_score, best_ordinal, count, keep):
     """Reduce a collected buffer to its best `keep`, sorted best first. Returns how many there are."""
     if count > keep:

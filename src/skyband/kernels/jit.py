@@ -9,6 +9,7 @@ user's cache folder can be written, a private folder under the temporary directo
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -18,6 +19,32 @@ from typing import Any, TypeVar, cast
 import numba
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def _forget_stale_cache() -> None:
+    """Empty the cache beside the sources when any kernel's source has changed.
+
+    Numba looks only at the file of the function it loads, not at those of the kernels compiled into it: after an
+    edit elsewhere, a caller would go on with the old code.
+    """
+    here = Path(__file__).parent
+    cache = here / "__pycache__"
+    content = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()
+    stamp = cache / "kernels.sha256"
+    try:
+        if stamp.exists() and stamp.read_text() == content:
+            return
+        for compiled in (*cache.glob("*.nbi"), *cache.glob("*.nbc")):
+            compiled.unlink(missing_ok=True)
+        cache.mkdir(exist_ok=True)
+        beside = cache / f"kernels.{os.getpid()}.part"
+        beside.write_text(content)
+        beside.replace(stamp)
+    except OSError:
+        return  # a folder that cannot be written is not edited either
+
+
+_forget_stale_cache()
 
 _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 

@@ -4,7 +4,7 @@ The scores lie in a ring. The stream is cut into leaves of LEAF rows; the ladder
 complete leaf, of every aligned pair of leaves, of every four, and so on up to the whole ring: a binary heap whose
 node h covers what 2h and 2h + 1 cover together. The best rows of any interval are then in at most two nodes of
 each rung and in the raw rows at its two ends. Leaves are ranked when somebody first asks, so that a stream on
-which nobody asks costs nothing but the copy into the ring.
+which nobody asks costs nothing but the copy into the ring; and a question after a long time reads the raw rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.best import collect, finish, merge
+from skyband.kernels.best import collect_from_better_end, finish, merge
 from skyband.kernels.jit import jit
 from skyband.kernels.order import outranks
 
@@ -22,7 +22,8 @@ TAKEN = 0  # ordinal of the next row to take; -1: no row was ever offered
 LEAF = 1  # rows in a leaf: a power of two; the whole ring when there is no ladder
 ORIGIN = 2  # no row before this ordinal is in the ring
 RANKED = 3  # leaves up to this ordinal are in the ladder, as far as the ring still holds their rows
-CELLS = 4
+SCANNED = 4  # rows read raw instead of ranking leaves, since leaves were last ranked
+CELLS = 5
 
 ROOT = 1  # the heap's top node
 MOST_RUNGS = 64
@@ -72,7 +73,9 @@ def _rank_leaf(state, stop, buffer_score, buffer_ordinal):
     leaves = state.node_count.shape[0] // 2
     begin = stop - leaf
     place = begin & (state.ring.shape[0] - 1)
-    _, count = collect(state.ring, place, place + leaf, begin - place, -np.inf, buffer_score, buffer_ordinal, 0, keep)
+    _, count = collect_from_better_end(
+        state.ring, place, place + leaf, begin - place, -np.inf, buffer_score, buffer_ordinal, 0, keep
+    )
     count = finish(buffer_score, buffer_ordinal, count, keep)
     node = leaves + ((begin // leaf) & (leaves - 1))
     state.node_score[node, :count] = buffer_score[:count]
@@ -132,16 +135,29 @@ def _above(score, ordinal, count, floor, floor_ordinal):
 
 @jit
 def _collect_rows(state, begin, stop, floor, buffer_score, buffer_ordinal, count, keep):
-    """`collect` over the ordinals [begin, stop), whose rows may go around the end of the ring."""
+    """`collect_from_better_end` over the ordinals [begin, stop), whose rows may go around the end of the ring."""
     size = state.ring.shape[0]
     while begin < stop:
         place = begin & (size - 1)
         length = min(stop - begin, size - place)
-        floor, count = collect(
+        floor, count = collect_from_better_end(
             state.ring, place, place + length, begin - place, floor, buffer_score, buffer_ordinal, count, keep
         )
         begin += length
     return floor, count
+
+
+@jit
+def _is_ranking_due(state, rows):
+    """Rank the leaves, or read `rows` raw this once? A leaf costs several times its rows' reading to rank, which pays
+    when questions come often: raw reading is for those that come after a long time, as long as it has not yet read
+    as many rows as wait to be ranked. So neither costs more than twice what the better of them would have."""
+    cells = state.cells
+    if cells[SCANNED] + rows <= cells[TAKEN] - cells[RANKED]:
+        cells[SCANNED] += rows
+        return False
+    cells[SCANNED] = 0
+    return True
 
 
 @jit
@@ -156,7 +172,7 @@ def best_of(state, first, end, keep, score, ordinal, buffer_score, buffer_ordina
     begin, stop = -(-first // leaf), end // leaf
     count = 0
     front_stop = back_begin = end
-    if leaves > 0 and begin < stop:
+    if leaves > 0 and begin < stop and _is_ranking_due(state, end - first):
         _rank_leaves(state, buffer_score, buffer_ordinal)
         nodes = np.empty(2 * MOST_RUNGS, np.int64)
         for i in range(_nodes_over(leaves, begin, stop, nodes) - 1, -1, -1):  # large ones first: the floor is soon high

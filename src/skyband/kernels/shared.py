@@ -35,6 +35,7 @@ COMPLETE = -1  # in FLOOR_ORDINAL: nothing is below the floor
 TREND = 16  # a view that is refilled again within so many windows is on a falling stream: it takes more rows at once
 FEW = 8  # waiting rows up to this number are put in one by one, more are sorted and merged
 MANY = 2 * FEW  # rows that left are taken out one by one up to this number, then all at once
+OVERRUN = 16  # a single view that is offered so many times k rows before its next window is filled anew there instead
 RUN = 64  # rows compared with the lowest floor at once
 SHORT = 4  # runs up to this length are compared one by one
 
@@ -337,8 +338,16 @@ def answer_windows(state, tops, ks, begin, scores, windows, start, results):
         k = ks[query]
         if used + k > room:
             break
+        offered = 0
+        leap = False
         while taken < end:
             place = taken & mask
+            if leap:
+                length = min(end - taken, ring.shape[0] - place)
+                _copy(scores, taken - begin, ring, place, length)
+                taken += length
+                cells[TAKEN] = taken
+                continue
             length = min(RUN, end - taken, ring.shape[0] - place)
             floor = watch_floor[0]
             hits = length
@@ -359,11 +368,18 @@ def answer_windows(state, tops, ks, begin, scores, windows, start, results):
                                 _shorten_queue(state, full[j])
             taken += length
             cells[TAKEN] = taken
+            offered += hits
+            # a rising stream, and nobody asks for long: most rows would be pushed out again before anyone looks
+            leap = ks.shape[0] == 1 and offered > OVERRUN * k and end - taken > OVERRUN * k
         views[query, QUIET] += 1
         best = ALL
         source = views[query, START]
         head, waiting, tail = views[query, HEAD], views[query, WAITING], views[query, TAIL]
-        if tail - waiting > FEW:
+        if leap:
+            _catch_up(views, score, ordinal, tops, query, k)
+            _refill(state, query, k, first, end, run_score, run_ordinal, buffer_score, buffer_ordinal)
+            best = 0
+        elif tail - waiting > FEW:
             _merge_waiting(state, query, k, first, buffer_score, buffer_ordinal)
         elif tail > waiting or (tail > head and queue_ordinal[head] < first):
             best = _update(views, score, ordinal, queue_score, queue_ordinal, query, first, watch_floor[views[query, WATCH]])

@@ -61,7 +61,7 @@ class Lane(ABC):
             self.algorithm = choose(plan)
         self.structure = build(self.algorithm, plan)
         self.reported = Tops(*(array.copy() for array in self.structure.tops))
-        self.live = LiveRows(plan.largest_k, has_seq=self.kind == "time")
+        self.live = LiveRows(plan.largest_k, by_arrival=self.kind == "count")
         self.started = True
 
     @abstractmethod
@@ -75,6 +75,7 @@ class Lane(ABC):
 
         emission = np.array([member.emission for member in self.members], np.int64)
         value = windows.number * np.array([member.slide for member in self.members], np.int64)[windows.query]
+        heard = bool(emission.any())
         parts: list[Emitted] = []
         at = 0
         while at < len(windows.end):
@@ -84,6 +85,8 @@ class Lane(ABC):
             piece = Windows(*(column[at:upto] for column in windows))
             panes = panes_of(begin, stop) if self.structure.wants_panes else None
             for start_at, stop_at, results in self.structure.advance(begin, scores[: stop - begin], piece, panes):
+                if not heard:
+                    continue
                 out = Emitted.room(count_events(piece.query, start_at, stop_at, results.size, emission, self.reported.count))
                 written = emit(piece.query, value[at:upto], start_at, stop_at, results, emission, self.reported, out)
                 if written:

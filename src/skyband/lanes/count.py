@@ -66,15 +66,16 @@ class CountLane(Lane):
         return ordinal
 
     def needed(self, base: int = 0) -> np.ndarray:
-        live, tops = self.live.seq, self._in_tops()
-        live, tops = live[np.searchsorted(live, base) :], tops[tops >= base]
+        live, tops = self.live.seqs(base), self._in_tops()
+        tops = tops[tops >= base]
         place = np.searchsorted(live, tops)
         known = place < len(live)
         known[known] = live[place[known]] == tops[known]
         return live if known.all() else united([live, np.unique(tops)])
 
     def oldest_needed(self) -> int:
-        return int(np.concatenate([self.live.seq[:1], self._in_tops(), [self.seen]]).min())
+        oldest = self.live.oldest
+        return int(np.append(self._in_tops(), self.seen if oldest is None else oldest).min())
 
     def _numbers(self) -> dict[str, int]:
         return {"seen": self.seen}

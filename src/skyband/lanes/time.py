@@ -130,11 +130,7 @@ class TimeLane(Lane):
         result[new] = seq[ordinal[new] - begin]
         old = ordinal[~new]
         if len(old):
-            place = np.searchsorted(self.live.ordinal, old)
-            found = place < self.live.count
-            found[found] = self.live.ordinal[place[found]] == old[found]
-            known = np.empty(len(old), np.int64)
-            known[found] = self.live.seq[place[found]]
+            known, found = self.live.find(old)
             known[~found] = self.top_seq[np.searchsorted(self.top_ordinal, old[~found])]
             result[~new] = known
         return result
@@ -143,7 +139,7 @@ class TimeLane(Lane):
         return self.top_seq[np.searchsorted(self.top_ordinal, ordinal)]
 
     def needed(self, base: int = 0) -> np.ndarray:
-        return np.unique(np.concatenate([seq[seq >= base] for seq in (self.live.seq, self.top_seq, *self.open_seq)]))
+        return np.unique(np.concatenate([self.live.seqs(base), *(seq[seq >= base] for seq in (self.top_seq, *self.open_seq))]))
 
     def oldest_needed(self) -> int:
         return 0  # rows may be much older by arrival than by time

@@ -1,0 +1,156 @@
+"""What may be pushed and what comes back: every kind of batch, column names, timestamps, and nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import skyband as sb
+from test_stories import best
+
+# --- what may be pushed -----------------------------------------------------------------------------------
+
+ROWS = {"x": [2.5, 1.0, 4.0], "n": [1, 2, 3], "tag": ["é", "b", ""]}
+BATCHES: dict[str, Callable[[], Any]] = {
+    "dict of lists": lambda: ROWS,
+    "dict of arrays": lambda: {"x": np.array(ROWS["x"]), "n": np.array(ROWS["n"]), "tag": pa.array(ROWS["tag"])},
+    "table": lambda: pa.table(ROWS),
+    "table in chunks": lambda: pa.concat_tables([pa.table(ROWS).slice(0, 1), pa.table(ROWS).slice(1)]),
+    "record batch": lambda: pa.record_batch(ROWS),
+    "sliced": lambda: pa.table({name: [values[0], *values] for name, values in ROWS.items()}).slice(1),
+    "pandas": lambda: pd.DataFrame(ROWS),
+    "pandas with a gap in its index": lambda: pd.DataFrame({k: [v[0], *v] for k, v in ROWS.items()}).iloc[1:],
+    "polars": lambda: pl.DataFrame(ROWS),
+}
+
+
+@pytest.mark.parametrize("kind", BATCHES)
+def test_batches_of_every_kind_mean_the_same(kind: str) -> None:
+    monitor = sb.Monitor([best(2, sb.CountWindow(3, slide=3), score="x * n")])
+    result = monitor.push(BATCHES[kind]())
+    assert result.to_pylist() == [
+        {"query": "best", "window_end": 3, "event": "enter", "rank": 1, "score": 12.0, "seq": 2, "x": 4.0, "n": 3, "tag": ""},
+        {"query": "best", "window_end": 3, "event": "enter", "rank": 2, "score": 2.5, "seq": 0, "x": 2.5, "n": 1, "tag": "é"},
+    ]
+    assert monitor.top("best").column_names == ["rank", "score", "seq", "x", "n", "tag"]
+    assert monitor.top("best").to_pylist() == result.drop_columns(["query", "window_end", "event"]).to_pylist()
+
+
+def test_result_types() -> None:
+    result = sb.Monitor([best(2, sb.CountWindow(3))]).push(ROWS)
+    types = {field.name: field.type for field in result.schema}
+    assert types["window_end"] == types["rank"] == types["seq"] == pa.int64() and types["score"] == pa.float64()
+    assert types["query"] == types["event"] == types["tag"] == pa.string()
+
+
+def test_row_columns_called_like_result_columns() -> None:
+    names = ["query", "window_end", "event", "rank", "score", "seq"]
+    monitor = sb.Monitor([best(1, sb.CountWindow(2), score="score + rank", where="seq > 0")])
+    result = monitor.push({name: [float(at), 10.0 + at] for at, name in enumerate(names)})
+    assert result.column_names == [*names, *(f"row_{name}" for name in names)]
+    assert result.to_pylist()[0] == {
+        "query": "best", "window_end": 1, "event": "enter", "rank": 1, "score": 7.0, "seq": 0,
+        "row_query": 0.0, "row_window_end": 1.0, "row_event": 2.0, "row_rank": 3.0, "row_score": 4.0, "row_seq": 5.0,
+    }  # fmt: skip
+    top = monitor.top("best").to_pylist()[0]
+    assert (top["rank"], top["score"], top["seq"]) == (1, 27.0, 1)
+    assert (top["row_rank"], top["row_score"], top["row_seq"]) == (13.0, 14.0, 15.0)
+
+
+def test_row_columns_called_like_renamed_result_columns() -> None:
+    monitor = sb.Monitor([best(1, sb.CountWindow(2))])
+    result = monitor.push({"x": [1.0], "score": [2.0], "row_score": [3.0]})
+    assert len(set(result.column_names)) == len(result.column_names)
+    row = result.to_pylist()[0]
+    assert (row["score"], row["x"], row["row_score"]) == (1.0, 1.0, 3.0)
+    assert 2.0 in row.values()
+
+
+# --- timestamps ----------------------------------------------------------------------------------------------
+
+START = datetime(2024, 3, 31, 0, 59, 58, tzinfo=UTC)  # two seconds before Berlin's clocks go forward
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "America/St_Johns"])
+def test_timestamps_keep_their_type_and_zone(unit: str, zone: str | None) -> None:
+    column = pa.timestamp(unit, zone)
+
+    def at(seconds: int) -> datetime:
+        moment = START + seconds * SECOND
+        return moment.replace(tzinfo=None) if zone is None else moment.astimezone(ZoneInfo(zone))
+
+    monitor = sb.Monitor([best(1, sb.TimeWindow("4 seconds", slide=2 * SECOND))], time="ts", lateness="1 second")
+    batch = pa.table({"ts": pa.array([at(0), at(1), at(5)], column), "x": [1.0, 2.0, 0.0]})
+    result = monitor.push(batch)
+    assert result.schema.field("window_end").type == column and result.schema.field("ts").type == column
+    assert [(row["window_end"], row["event"], row["x"]) for row in result.to_pylist()] == [(at(2), "enter", 2.0)]
+    result = monitor.advance(at(6))
+    assert [(row["window_end"], row["event"], row["ts"]) for row in result.to_pylist()] == [
+        (at(6), "leave", at(1)),
+        (at(6), "enter", at(5)),
+    ]
+    assert monitor.top("best").column("ts").to_pylist() == [at(5)]
+    assert monitor.flush().column("window_end").to_pylist() == [at(10)]
+
+
+def test_durations_in_every_spelling_mean_the_same() -> None:
+    ts = pa.array([START + number * SECOND for number in (0, 30, 61, 95, 200)], pa.timestamp("ms", "UTC"))
+    batch = pa.table({"ts": ts, "x": [1.0, 3.0, 2.0, 5.0, 0.0]})
+    spellings = [("1 minute", "30 seconds"), ("60 s", "0.5 min"), (60 * SECOND, "30000 ms"), ("1m", 30 * SECOND)]
+    results = []
+    for size, slide in spellings:
+        monitor = sb.Monitor([best(1, sb.TimeWindow(size, slide=slide))], time="ts")
+        results.append([monitor.push(batch), monitor.flush()])
+    assert all(result == results[0] for result in results) and results[0][0].num_rows > 0
+
+
+# --- nothing at all ------------------------------------------------------------------------------------------
+
+
+def test_empty_batches_change_nothing() -> None:
+    schema = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("tag", pa.string())])
+    monitor = sb.Monitor([best(1, sb.CountWindow(2, slide=2), name="rows"), best(1, sb.TimeWindow(5, slide=5))], time="t")
+    assert monitor.push(schema.empty_table()).num_rows == 0
+    monitor.push(pa.table({"t": [1], "x": [1.0], "tag": ["a"]}, schema))
+    empty = monitor.push(schema.empty_table())
+    full = monitor.push(pa.table({"t": [7], "x": [2.0], "tag": ["b"]}, schema))
+    assert (empty.num_rows, full.num_rows) == (0, 2)
+    assert empty.schema == full.schema == monitor.flush().schema
+    assert monitor.push(pa.RecordBatch.from_pylist([], schema)).num_rows == 0
+
+
+def test_a_monitor_without_rows_or_queries() -> None:
+    silent = sb.Monitor([])
+    assert silent.push({}).num_rows == 0
+    assert silent.push({"x": [1.0, 2.0]}).num_rows == 0
+    assert silent.flush().num_rows == 0
+    silent.add(best(1, sb.CountWindow(5)))
+    assert silent.top("best").num_rows == 0
+    assert silent.push({"x": [0.5]}).column("seq").to_pylist() == [2]
+    waiting = sb.Monitor([best(1, sb.TimeWindow(5, slide=5))], time="t")
+    assert waiting.top("best").column_names[:3] == ["rank", "score", "seq"]
+    assert waiting.flush().num_rows == waiting.advance(3).num_rows == 0
+    assert waiting.stats("best")["late"] == 0
+
+
+def test_a_score_without_columns_of_its_own() -> None:
+    """Every row scores the same: the newest rank."""
+    monitor = sb.Monitor([best(2, sb.CountWindow(3), score="1")])
+    monitor.push({"other": [7, 8, 9]})
+    assert monitor.top("best").column("other").to_pylist() == [9, 8]
+
+
+def test_k_above_the_window() -> None:
+    monitor = sb.Monitor([best(100, sb.CountWindow(3, slide=3))])
+    monitor.push({"x": [1.0, 3.0, 2.0, 0.0]})
+    assert monitor.top("best").column("x").to_pylist() == [3.0, 2.0, 1.0]
