@@ -39,18 +39,17 @@ class Figure:
 def figures(say: Callable[[str], None], *, quick: bool = False) -> Iterator[Figure]:
     """Measure them all; `say` tells a person what is going on."""
     warm_up(["auto", "sap", "mintopk", "strict", "shared"])
-    rows = 3 * 10**6 if quick else 10**7
-    for what, data, slide, hold in (
-        ("one query, uniform, n=10⁶, s=10³, k=100", "uniform", 1000, 5.0),
-        ("one query, sine, n=10⁶, s=10³, k=100", "sine", 1000, 25.0),
-        ("one query, uniform, n=10⁶, s=1, k=100", "uniform", 1, 40.0),
-    ):
-        say(what)
+    size = 10**6
+    rows = 3 * size if quick else 10 * size
+    for data, slide, hold in (("uniform", 1000, 5.0), ("sine", 1000, 25.0), ("uniform", 1, 40.0)):
         scores = stream(data, rows)
-        setting = Setting(data, 10**6, slide, 100, "auto", "none")
-        best = best_of(3, lambda setting=setting, scores=scores: measure(setting, scores, batch=10**6))
-        detail = f"{best.rows_per_second / 1e6:.0f} M rows/s by {best.chosen}"
-        yield Figure(what, "numpy.max over the same array", hold, best.ratio, "× its time", detail=detail)
+        for batch in (size // 5, size // 2, size, 2 * size):
+            what = f"one query, {data}, n=10⁶, s={slide}, k=100, pushes of {batch:,} rows"
+            say(what)
+            setting = Setting(data, size, slide, 100, "auto", "none")
+            best = best_of(3, lambda setting=setting, scores=scores, batch=batch: measure(setting, scores, batch=batch))
+            detail = f"{best.rows_per_second / 1e6:.0f} M rows/s by {best.chosen}"
+            yield Figure(what, "numpy.max over the same array", hold, best.ratio, "× its time", detail=detail)
     yield from rivals(say, quick=quick)
     yield from many_queries(say, quick=quick)
     yield from cold_start(say)

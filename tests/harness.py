@@ -25,17 +25,13 @@ def feed(algorithm: Ranked, scores: np.ndarray, cuts: Sequence[int] = (), start:
     plan = algorithm.plan
     assert plan.sizes is not None and plan.slides is not None
     answers: list[Answer] = []
-    last: dict[int, tuple[tuple[float, ...], tuple[int, ...]]] = {
-        q: (tuple(algorithm.tops.score[q, : algorithm.tops.count[q]]), tuple(algorithm.tops.ordinal[q, : algorithm.tops.count[q]]))
-        for q in range(len(plan.ks))
-    }
+    last: dict[int, tuple[tuple[float, ...], tuple[int, ...]]] = {}
+    for q, count in enumerate(algorithm.tops.count):
+        last[q] = (tuple(algorithm.tops.score[q, :count]), tuple(algorithm.tops.ordinal[q, :count]))
     for upto in [*cuts, len(scores)]:
         fed = algorithm.next
         windows = in_order_of_end(
-            [
-                count_windows(q, plan.sizes[q], plan.slides[q], start, fed, upto, last_only=False)
-                for q in range(len(plan.ks))
-            ]
+            [count_windows(q, plan.sizes[q], plan.slides[q], start, fed, upto, last_only=False) for q in range(len(plan.ks))]
         )
         if len(windows.end) == 0:
             continue

@@ -192,9 +192,10 @@ class SAP(Ranked):
 
     @property
     def candidates(self) -> int:
+        """C and M_0, as the paper counts them: the lists of the partition in progress join C when it is complete."""
         head = self._state.head
         waiting = int(self._state.builds[:, at.BUILD_PUSHED].sum())
-        held = (at.CANDIDATES, at.FRONT_COUNT, at.FRONT_MEANINGFUL, at.CURRENT_COUNT, at.UNIT_COUNT)
+        held = (at.CANDIDATES, at.FRONT_COUNT, at.FRONT_MEANINGFUL)
         return waiting + sum(int(head[place]) for place in held)
 
     def check_invariants(self) -> None:

@@ -28,6 +28,7 @@ import numpy as np
 
 from skyband.algorithms.contract import Plan, Ranked
 from skyband.kernels import shared as kernel
+from skyband.kernels import view_size
 from skyband.kernels.ladder import CELLS, LEAF, ORIGIN, RANKED, TAKEN, SharedState, move_rows, rows_needed
 from skyband.kernels.tables import Panes, Results, Windows
 
@@ -47,7 +48,7 @@ class SharedViews(Ranked):
     _state: SharedState
 
     def __init__(self, plan: Plan) -> None:
-        self._keep = int(kernel.trend_capacity(plan.largest_k))
+        self._keep = int(view_size.trend_capacity(plan.largest_k))
         super().__init__(plan)
 
     def _empty(self) -> SharedState:
@@ -55,12 +56,12 @@ class SharedViews(Ranked):
         cells = np.zeros(CELLS, np.int64)
         cells[TAKEN] = -1
         view = np.zeros((queries, kernel.COLUMNS), np.int64)
-        rooms = np.array([kernel.view_room(k) for k in self.plan.ks], np.int64)
-        queues = np.array([kernel.queue_room(k) for k in self.plan.ks], np.int64)
+        rooms = np.array([view_size.view_room(k) for k in self.plan.ks], np.int64)
+        queues = np.array([view_size.queue_room(k) for k in self.plan.ks], np.int64)
         view[:, kernel.START] = np.cumsum(rooms) - rooms
         for column in (kernel.QUEUE_START, kernel.HEAD, kernel.WAITING, kernel.TAIL):
             view[:, column] = np.cumsum(queues) - queues
-        view[:, kernel.CAPACITY] = [kernel.steady_capacity(k) for k in self.plan.ks]
+        view[:, kernel.CAPACITY] = [view_size.steady_capacity(k) for k in self.plan.ks]
         view[:, kernel.FLOOR_ORDINAL] = kernel.COMPLETE
         view[:, kernel.WATCH] = np.arange(queries)
         view[:, kernel.DIRTY] = 1
@@ -153,7 +154,7 @@ class SharedViews(Ranked):
         scores, ordinals = state.view_score[inside], state.view_ordinal[inside]
         context = (query, dict(zip(self._view_columns(), row.tolist(), strict=True)), floor, scores, ordinals)
         assert (np.lexsort((-ordinals, -scores)) == np.arange(len(scores))).all(), context
-        assert row[kernel.COUNT] <= kernel.trim_limit(self.plan.ks[query], row[kernel.CAPACITY]), context
+        assert row[kernel.COUNT] <= view_size.trim_limit(self.plan.ks[query], row[kernel.CAPACITY]), context
         assert (ordinals >= row[kernel.FIRST]).all(), context
         assert (np.diff(queue_ordinals) > 0).all(), (context, queue_ordinals)
         listed = (queue_scores > floor) | ((queue_scores == floor) & (queue_ordinals >= floor_ordinal))

@@ -1,8 +1,13 @@
 """Compiled functions over arrays. The only folder that imports numba; nothing here imports skyband above it.
 
-jit.py      the one decorator: cached, GIL released, IEEE arithmetic kept
-order.py    who outranks whom: the total order of skyband, defined here and nowhere else
-best.py     the best k of a run of rows: collect, select, sort, merge
-tables.py   the named tuples of arrays that cross from Python into kernels
-tops.py     the current top-k of every query, and how a window's answer is handed out
+jit.py           the one decorator: cached, GIL released, IEEE arithmetic kept
+order.py         who outranks whom: the total order of skyband, defined here and nowhere else
+best.py          the best k of a run of rows: collect, select, sort, merge
+live.py          which rows can still win, whatever the algorithm
+expression.py    scores: one kernel that runs any expression's code
+tables.py        the named tuples of arrays that cross from Python into kernels
+tops.py          the current top-k of every query, and how a window's answer is handed out
+emission.py      who entered and who left, from one top-k to the next
+strict.py, mintopk.py, panes.py, sap_*.py, shared.py (with ladder.py, view_size.py)
+                 the steps of the algorithm of that name
 """

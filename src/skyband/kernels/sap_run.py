@@ -138,8 +138,11 @@ def top_k(state, rules, score, ordinal):
         if u < head[UNIT_SORTED]:
             if outranks(unit_score[u], unit_ordinal[u], s, o):
                 s, o, source = unit_score[u], unit_ordinal[u], UNFINISHED
-        elif head[UNIT_FRESH] == 0 and head[NEXT] > head[UNIT_BEGIN] and s < levels[TAU] and (
-            f == head[FRONT_COUNT] or front_score[f] < levels[TAU]
+        elif (
+            head[UNIT_FRESH] == 0
+            and head[NEXT] > head[UNIT_BEGIN]
+            and s < levels[TAU]
+            and (f == head[FRONT_COUNT] or front_score[f] < levels[TAU])
         ):
             gather_unit_afresh(state, rules)
             sort_unit(state)
@@ -217,9 +220,7 @@ def run(state, rules, tops, begin, scores, windows, start, results):
                 return at
             if stop - head[NEXT] <= FEW:
                 count, place = head[UNIT_COUNT], head[NEXT] - begin
-                place, count = take_few(
-                    scores, place, stop - begin, begin, ring, levels[TAU], unit_score, unit_ordinal, count
-                )
+                place, count = take_few(scores, place, stop - begin, begin, ring, levels[TAU], unit_score, unit_ordinal, count)
                 head[UNIT_COUNT], head[NEXT] = count, place + begin
             if head[NEXT] < stop:
                 take_rows(state, rules, scores, head[NEXT] - begin, stop - begin, begin)

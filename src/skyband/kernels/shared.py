@@ -13,6 +13,16 @@ from skyband.kernels.best import sort_best
 from skyband.kernels.jit import jit
 from skyband.kernels.ladder import TAKEN, best_of, merge_in
 from skyband.kernels.tops import hand_out_same
+from skyband.kernels.view_size import (
+    FEW,
+    buffer_room,
+    queue_room,
+    steady_capacity,
+    trend_capacity,
+    trim_limit,
+    view_room,
+    waiting_room,
+)
 
 # columns of SharedState.views
 START = 0  # place of the view's first row in view_score, view_ordinal
@@ -33,54 +43,10 @@ COLUMNS = 13
 ALL = np.iinfo(np.int64).max // 2  # as a rank: behind the last
 COMPLETE = -1  # in FLOOR_ORDINAL: nothing is below the floor
 TREND = 16  # a view that is refilled again within so many windows is on a falling stream: it takes more rows at once
-FEW = 8  # waiting rows up to this number are put in one by one, more are sorted and merged
 MANY = 2 * FEW  # rows that left are taken out one by one up to this number, then all at once
 OVERRUN = 16  # a single view that is offered so many times k rows before its next window is filled anew there instead
 RUN = 64  # rows compared with the lowest floor at once
 SHORT = 4  # runs up to this length are compared one by one
-
-
-@jit
-def steady_capacity(k):
-    """Rows of a view whose stream neither rises nor falls. Their number then varies like a Poisson variable, by
-    the root of k: three deviations to spare make refills rare, and more would only be carried along."""
-    return k + int(3.0 * np.sqrt(k)) + 4
-
-
-@jit
-def trend_capacity(k):
-    """Rows of a view on a falling stream, where every refill is used up from the top."""
-    return 2 * k + 16
-
-
-@jit
-def trim_limit(k, capacity):
-    """A view of more rows than this is cut back."""
-    return 2 * capacity - k
-
-
-@jit
-def waiting_room(k):
-    """Waiting rows after which a view takes them in before its window comes."""
-    return max(64, k // 2)
-
-
-@jit
-def view_room(k):
-    """Places a view needs."""
-    return trim_limit(k, trend_capacity(k)) + waiting_room(k) + FEW
-
-
-@jit
-def queue_room(k):
-    """Places a view's queue needs; twice its rows, so that it is seldom moved to the front."""
-    return 2 * view_room(k)
-
-
-@jit
-def buffer_room(k):
-    """Places the buffers of one run need, for the largest k."""
-    return 2 * trend_capacity(k) + waiting_room(k)
 
 
 @jit

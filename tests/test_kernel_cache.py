@@ -1,0 +1,72 @@
+"""Compiled kernels are kept where they can be, and never outlive the source they were compiled from."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+import skyband
+from skyband.kernels import jit as cache
+
+PACKAGE = Path(skyband.__file__).parent
+
+
+def load_kernels(package: Path) -> None:
+    """Import the kernels of another copy of skyband, as a fresh process does."""
+    code = f"import sys; sys.path.insert(0, {str(package.parent)!r}); import skyband.kernels.jit"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """skyband in a folder of its own, with one kernel in its cache."""
+    package = tmp_path / "skyband"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    load_kernels(package)
+    (package / "kernels" / "__pycache__" / "best.collect-1.py311.nbi").write_bytes(b"compiled")
+    return package
+
+
+def compiled(package: Path) -> list[str]:
+    return [path.name for path in (package / "kernels" / "__pycache__").glob("*.nbi")]
+
+
+def test_the_cache_lasts_while_no_kernel_changes(copy: Path) -> None:
+    load_kernels(copy)
+    assert compiled(copy) == ["best.collect-1.py311.nbi"]
+
+
+def test_a_change_in_any_kernel_empties_the_cache(copy: Path) -> None:
+    """Numba would go on with callers compiled around the old code."""
+    order = copy / "kernels" / "order.py"
+    order.write_text(order.read_text() + "\n# changed\n")
+    load_kernels(copy)
+    assert compiled(copy) == []
+
+
+def test_where_nothing_can_be_written_a_private_folder_serves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Numba refuses to cache when it finds no folder to write to: kernels then use one under the temporary directory."""
+    compile_with = numba.njit
+
+    def refuse_once(**flags: object) -> object:
+        monkeypatch.setattr(cache.numba, "njit", compile_with)
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(cache.numba, "njit", refuse_once)
+    monkeypatch.setattr(cache.numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+
+    kernel = cache.jit(_twice)
+
+    assert kernel(21) == 42
+    assert Path(numba.config.CACHE_DIR).parent == tmp_path
+    assert list(Path(numba.config.CACHE_DIR).rglob("*.nbi"))
+
+
+def _twice(x: int) -> int:
+    return 2 * x
