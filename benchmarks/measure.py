@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 
 import skyband as sb
+from skyband.algorithms import build
+from skyband.algorithms.contract import Plan
+from skyband.schedule import count_panes, count_windows
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,26 @@ def measure(
         bytes=stats["bytes"],
         whole_windows=rows / setting.size if start else 0.0,
     )
+
+
+def drive(setting: Setting, scores: np.ndarray, *, batch: int, budget: float) -> float:
+    """Seconds a row of the structure alone, every window answered: what the papers time.
+
+    The window is filled first, for at most twice the budget; then rows are timed until they end or the budget is spent.
+    """
+    structure = build(setting.algorithm, Plan((setting.k,), (setting.size,), (setting.slide,)))
+    fed, begin, start = 0, perf_counter(), 0
+    while fed < len(scores):
+        if start == 0 and fed >= setting.size:
+            start, begin = fed, perf_counter()
+        elif perf_counter() - begin > (budget if start else 2 * budget):
+            break
+        windows = count_windows(0, setting.size, setting.slide, 0, fed, fed + batch, last_only=False)
+        panes = count_panes(setting.size, setting.slide, fed, fed + batch) if structure.wants_panes else None
+        for _ in structure.advance(fed, scores[fed : fed + batch], windows, panes):
+            pass
+        fed += batch
+    return (perf_counter() - begin) / (fed - start)
 
 
 def warm_up(algorithms: list[str]) -> None:

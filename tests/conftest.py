@@ -1,6 +1,6 @@
 """Hypothesis profiles: `default` is quick, `ci` (where the variable CI is set) draws the same examples every time,
 `slow` draws many; HYPOTHESIS_PROFILE or --hypothesis-profile chooses. None has a deadline: a kernel's first call compiles it.
-Tests marked `slow` are left out unless `-m` names the marker.
+Tests marked `slow` are left out unless `-m` names the marker, those marked `data` unless SKYBAND_DATA names a folder.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "slow" in config.getoption("-m"):
-        return
-    slow = [item for item in items if item.get_closest_marker("slow") is not None]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item.get_closest_marker("slow") is None]
+    left_out = [] if "slow" in config.getoption("-m") else ["slow"]
+    if not os.environ.get("SKYBAND_DATA"):
+        left_out.append("data")
+    dropped = [item for item in items if any(item.get_closest_marker(name) for name in left_out)]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = [item for item in items if item not in dropped]

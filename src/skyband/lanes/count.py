@@ -38,7 +38,9 @@ class CountLane(Lane):
         if len(windows.end):
             fed = before - sum(map(len, self.open))
             rows = np.concatenate([*self.open, scores]) if self.open else scores
-            begin = max(fed, min(self._next_first(m, before) for m in self.members))
+            begin = min(self._next_first(member, before) for member in self.members)
+            if begin - fed <= max(member.size for member in self.members):
+                begin = fed  # a gap empties the structure, which only pays when it is long
             stop = int(windows.end[-1])
             only = self.members[0]
             emitted = self._answer(
