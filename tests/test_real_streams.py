@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import answers_of
 
 from benchmarks.streams import REAL, stream
+from harness import answers_of
 from skyband.algorithms import TABLE
 
 ROWS = 12_000

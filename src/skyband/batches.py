@@ -29,10 +29,18 @@ def to_table(batch: Any) -> pa.Table:
                 f"cannot read a batch of type {type(batch).__name__}; push a pyarrow Table or RecordBatch, "
                 "a pandas or polars DataFrame, or a dict of columns"
             )
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as problem:
+        table = _plain(table)
+    except SchemaError:
+        raise
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         raise SchemaError(
             f"cannot turn the batch into columns: {problem}; give equally long columns of one type each"
         ) from problem
+    return table
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Columns of plain types that may be null, each with a name of its own."""
     if table.schema.metadata and b"pandas" in table.schema.metadata:
         table = table.drop_columns([name for name in table.column_names if _PANDAS_INDEX.fullmatch(name)])
     table = table.replace_schema_metadata(None)
@@ -42,7 +50,7 @@ def to_table(batch: Any) -> pa.Table:
         raise SchemaError(f"the batch has several columns called {twice[0]!r}; rename them, columns are found by name")
     for place, field in enumerate(table.schema):
         plain = _plain_type(field.type)
-        if plain != field.type:
+        if plain != field.type or not field.nullable:
             table = table.set_column(place, pa.field(field.name, plain), table.column(place).cast(plain))
     return table
 

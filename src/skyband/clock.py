@@ -12,7 +12,8 @@ from skyband.errors import SchemaError
 from skyband.window import Duration, nanoseconds
 
 _UNIT_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_FAR = 1 << 61  # times beyond this would overflow when a window's size is added
+_LONGEST = 1 << 58  # of a duration, in the column's unit
+_FAR = (1 << 63) - 8 * _LONGEST  # of a time from the epoch: windows around it can still be counted
 
 
 class Clock:
@@ -41,10 +42,9 @@ class Clock:
             times = values.cast(pa.int64()).to_numpy()
         except pa.ArrowInvalid as problem:
             raise SchemaError(f"the time column {self.column!r} holds values beyond int64: {problem}") from problem
-        if len(times) and (int(times.max()) > _FAR or int(times.min()) < -_FAR):
-            raise SchemaError(
-                f"the time column {self.column!r} holds {times.max()}, too far from the epoch to add a window to it"
-            )
+        if len(times):
+            self._reachable(int(times.max()))
+            self._reachable(int(times.min()))
         return times
 
     def length(self, value: Duration, what: str) -> int:
@@ -55,7 +55,7 @@ class Clock:
                     f"{what} is {value!r}, but the time column {self.column!r} is a plain {self.type}: "
                     "give an integer in that column's unit"
                 )
-            return self._within_reach(value, what)
+            return self._short(value, what)
         if isinstance(value, int):
             if value == 0:
                 return 0
@@ -69,12 +69,19 @@ class Clock:
                 f"{what} {value!r} is finer than the time column {self.column!r} ({self.type}); "
                 f"use a multiple of 1 {self.type.unit}"
             )
-        return self._within_reach(exact // unit, what)
+        return self._short(exact // unit, what)
 
-    def _within_reach(self, value: int, what: str) -> int:
-        if value > _FAR:
-            raise SchemaError(f"{what} is {value}, longer than time itself can be counted here; use less than {_FAR}")
+    def _short(self, value: int, what: str) -> int:
+        if value > _LONGEST:
+            raise SchemaError(f"{what} is {value}, longer than can be counted from any time; use at most {_LONGEST}")
         return value
+
+    def _reachable(self, time: int) -> int:
+        if not -_FAR <= time <= _FAR:
+            raise SchemaError(
+                f"the time {time} of the column {self.column!r} is too far from the epoch to count windows around it"
+            )
+        return time
 
     def moment(self, value: Any) -> int:
         """A single time (an integer, datetime, numpy or pandas timestamp) as the column counts it."""
@@ -86,20 +93,25 @@ class Clock:
                 if not isinstance(value, datetime | np.datetime64):
                     raise TypeError("give a datetime")
                 moment = pa.scalar(value, self.type) if isinstance(value, datetime) else pa.scalar(value).cast(self.type)
-                return int(moment.cast(pa.int64()).as_py())
+                return self._reachable(int(moment.cast(pa.int64()).as_py()))
             if isinstance(value, bool) or not hasattr(value, "__index__"):
                 raise TypeError("give an integer")
-            return self._within_reach(value.__index__(), "the time")
+            return self._reachable(value.__index__())
         except (pa.ArrowException, TypeError, OverflowError) as problem:
             raise SchemaError(
                 f"cannot read {given!r} as a time of the column {self.column!r} ({self.type}): {problem}"
             ) from problem
 
+    def check_end(self, end: int) -> None:
+        """SchemaError when a window's end does not fit the column's type."""
+        if not self.is_timestamp:
+            signed = pa.types.is_signed_integer(self.type)
+            if end >= 1 << (self.type.bit_width - signed):
+                raise SchemaError(
+                    f"a window around the newest row ends at {end}, which the time column {self.column!r} ({self.type}) "
+                    "cannot hold; cast it to int64 before pushing"
+                )
+
     def column_of(self, times: np.ndarray, hidden: np.ndarray | None = None) -> pa.Array:
-        """Whole numbers as values of the column's type, null where `hidden` (a narrower integer type is widened if
-        they do not fit)."""
-        plain = pa.array(times, pa.int64(), mask=hidden)
-        try:
-            return plain.cast(self.type)
-        except pa.ArrowInvalid:
-            return plain
+        """Whole numbers as values of the column's type, null where `hidden`."""
+        return pa.array(times, pa.int64(), mask=hidden).cast(self.type)

@@ -106,4 +106,5 @@ class LiveRows:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(chunk.score.nbytes + chunk.ordinal.nbytes for chunk in self._chunks)
+        own = 2 if self.by_arrival else 3
+        return sum(own * chunk.score.nbytes for chunk in self._chunks)

@@ -21,14 +21,14 @@ import pyarrow as pa
 
 from skyband.batches import check_keepable, conform, to_table
 from skyband.clock import Clock
-from skyband.errors import QueryError, StateError
+from skyband.errors import QueryError, SchemaError, StateError
 from skyband.lanes import CountLane, Lane, Member, TimeLane
 from skyband.lanes.time import NEVER
 from skyband.query import TopK
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore, bind, bind_where, score_key, where_key
-from skyband.window import CountWindow, Duration, duration
+from skyband.window import CountWindow, Duration, duration, nanoseconds
 
 Query = TopK
 
@@ -68,8 +68,8 @@ class Monitor:
         if time is not None and (not isinstance(time, str) or not time):
             raise QueryError(f"time must be the name of a column, got {time!r}")
         duration(lateness, "lateness")
-        if isinstance(lateness, int) and lateness < 0:
-            raise QueryError(f"lateness must not be negative, got {lateness}")
+        if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
+            raise QueryError(f"lateness must not be negative, got {lateness!r}")
         self._time, self._lateness = time, lateness
         self._queries: dict[str, Query] = {}
         self._waiting: list[Query] = []  # added, and no row has come since
@@ -121,6 +121,8 @@ class Monitor:
         lane, at = self._seat(name)
         lane.members[at].active = False
         self._lanes = [entry for entry in self._lanes if any(member.active for member in entry[2].members)]
+        used = {key for _, door, _ in self._lanes for key in (door.score, door.where)}
+        self._bound = {key: bound for key, bound in self._bound.items() if key in used}
 
     def _query(self, name: str) -> Query:
         try:
@@ -152,19 +154,34 @@ class Monitor:
         slide = clock.length(query.window.slide, f"the window slide of query {query.name!r}")
         return Place(query, door, (door, "time", slide, query.algorithm), size, slide)
 
-    def _seat_waiting(self, places: list[Place]) -> None:
-        """Put queries into lanes that start with the next row: one lane a key, where structures can be shared."""
-        assert self._schema is not None
+    def _seated(self, places: list[Place]) -> list[tuple[Hashable, Door, Lane]]:
+        """New lanes for queries, ready for the next row: one lane a key, where structures can be shared. Changes nothing."""
+        seated: list[tuple[Hashable, Door, Lane]] = []
         for place in places:
-            key = (place.key, self._seen)
-            lane = next((x for k, _, x in self._lanes if k == key and x.admits(place.query.algorithm)), None)
+            lane = next((x for key, _, x in seated if key == place.key and x.admits(place.query.algorithm)), None)
             if lane is None:
                 kind = CountLane if isinstance(place.query.window, CountWindow) else TimeLane
                 lane = kind(self._seen, place.query.algorithm)
-                self._lanes.append((key, place.door, lane))
+                seated.append((place.key, place.door, lane))
             lane.members.append(Member(place.query, place.size, place.slide))
-            self._bind(place, self._schema, self._bound)
-        self._waiting.clear()
+        for _, _, lane in seated:
+            try:
+                lane.start()
+            except (MemoryError, OverflowError, ValueError) as problem:
+                names = ", ".join(repr(member.query.name) for member in lane.members)
+                raise QueryError(
+                    f"there is not memory enough to answer {names}: {problem}; ask for a smaller k or window"
+                ) from problem
+        return seated
+
+    def _early_moments(self, clock: Clock | None) -> list[int]:
+        """What advance() said before the time column was known; said once: what cannot be read is reported, then
+        forgotten."""
+        try:
+            return [] if clock is None else [clock.moment(value) for value in self._early]
+        except SchemaError:
+            self._early = []
+            raise
 
     @staticmethod
     def _bind(place: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:
@@ -192,23 +209,30 @@ class Monitor:
             if pa.null() in schema.types:
                 schema = _with_types_for_nulls(schema, table.schema)
             table = conform(table, schema)
-        else:
+        if schema != self._schema:
             check_keepable(table)
         clock = Clock(self._time, schema) if self._time is not None else None
         allowed = clock.length(self._lateness, "lateness") if clock is not None else 0
-        early, self._early = self._early, []  # said once: what cannot be read is reported, then forgotten
-        moments = [clock.moment(value) for value in early] if clock is not None else []
+        moments = self._early_moments(clock)
         times = clock.read(table) if clock is not None else None
         places = [self._place(query, schema, clock) for query in self._waiting]
+        if clock is not None and times is not None:
+            spans = [place.size + place.slide for place in places if not isinstance(place.query.window, CountWindow)]
+            spans += [m.size + m.slide for _, _, lane in self._lanes if isinstance(lane, TimeLane) for m in lane.members]
+            clock.check_end(int(times.max()) + max(spans, default=0))
         bound = dict(self._bound)
         for place in places:
             self._bind(place, schema, bound)
         doors = {door for _, door, _ in self._lanes} | {place.door for place in places}
         values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
+        lanes = self._seated(places)
         with self._all_or_nothing():
             self._take_schema(schema, clock, allowed)
             self._watermark = max([self._watermark, *moments])
-            self._seat_waiting(places)
+            self._early = []
+            self._lanes += lanes
+            self._bound = bound
+            self._waiting = []
             return self._take_rows(table, times, values)
 
     def _take_schema(self, schema: pa.Schema, clock: Clock | None, allowed: int) -> None:
@@ -232,7 +256,6 @@ class Monitor:
         turned: dict[Door, np.ndarray] = {}
         parts: list[Part] = []
         for _, door, lane in self._lanes:
-            lane.start()
             if door not in turned:
                 turned[door] = _turn(values, door)
             lates = nulls = 0

@@ -60,7 +60,8 @@ class TopK:
         check_score(self.score, self.name)
         check_where(self.where, self.name)
         if isinstance(self.where, Mapping):
-            object.__setattr__(self, "where", {column: tuple(span) for column, span in self.where.items()})
+            bounds = {column: tuple(None if end is None else float(end) for end in span) for column, span in self.where.items()}
+            object.__setattr__(self, "where", bounds)
         if self.algorithm != "auto":
             entry(self.algorithm)
         if not isinstance(self.error, int | float) or not 0 <= self.error < 1:

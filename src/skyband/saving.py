@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -53,14 +53,18 @@ def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
         arrays["store.rows"] = np.frombuffer(_table_to_bytes(rows), np.uint8)
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    data = pack(_KIND, header, arrays)
     try:
         with beside.open("wb") as file:
-            file.write(pack(_KIND, header, arrays))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
-    finally:
+    except OSError as problem:
         beside.unlink(missing_ok=True)
+        raise StateError(
+            f"cannot write the state file {os.fspath(path)!r}: {problem.strerror}; nothing was changed"
+        ) from problem
 
 
 def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mapping[str, Callable[..., Any]]) -> Monitor:
@@ -85,14 +89,21 @@ def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mappi
     for number, saved in enumerate(header["lanes"]):
         lane: Lane = (CountLane if saved["kind"] == "count" else TimeLane)(saved["since"], saved["algorithm"])
         assert monitor._schema is not None
+        heard = [document for document, seat in zip(saved["queries"], saved["members"], strict=True) if seat["active"]]
+        asked = [TopK.from_json(document, callables) for document in heard]
+        queries |= {query.name: query for query in asked}
         for document, seat in zip(saved["queries"], saved["members"], strict=True):
-            query = TopK.from_json(document, callables)
+            # a cancelled query's function may be gone: it had the score of those it shares the lane with
+            query = (
+                asked[heard.index(document)]
+                if seat["active"]
+                else TopK.from_json(document, {document["name"]: cast(Any, asked[0].score)})
+            )
             place = monitor._place(query, monitor._schema, monitor._clock)
             lane.members.append(Member(query, place.size, place.slide))
-            monitor._bind(place, monitor._schema, monitor._bound)
-            if seat["active"]:
-                queries[query.name] = query
-        monitor._lanes.append(((place.key, saved["since"]), place.door, lane))
+        place = monitor._place(asked[0], monitor._schema, monitor._clock)
+        monitor._bind(place, monitor._schema, monitor._bound)
+        monitor._lanes.append((place.key, place.door, lane))
         prefix = f"{number}/"
         lane.restore(saved, {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
     monitor._waiting = [TopK.from_json(document, callables) for document in header["waiting"]]

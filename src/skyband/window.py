@@ -32,6 +32,7 @@ _UNIT_NAMES = {
     **dict.fromkeys(("d", "day", "days"), "d"),
     **dict.fromkeys(("w", "week", "weeks"), "w"),
 }
+_MOST_ROWS = 1 << 61
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Zµ]+)\s*")
 
 
@@ -80,8 +81,8 @@ class CountWindow:
             if isinstance(value, bool) or not hasattr(value, "__index__"):
                 raise QueryError(f"CountWindow {what} must be a whole number of rows, got {value!r}")
             object.__setattr__(self, what, value.__index__())
-            if value < 1:
-                raise QueryError(f"CountWindow {what} must be at least 1, got {value}")
+            if not 1 <= value <= _MOST_ROWS:
+                raise QueryError(f"CountWindow {what} must be at least 1 and at most {_MOST_ROWS:,}, got {value}")
         if self.slide > self.size:
             raise QueryError(
                 f"CountWindow slide {self.slide} exceeds its size {self.size}: rows would be skipped; make slide at most size"

@@ -7,6 +7,7 @@
 base.py    what all lanes do: hand rows to the structure in pieces, turn answers into result rows
 count.py   rows by arrival, count windows
 time.py    rows by time, then arrival; slides close when the watermark passes them
+open_rows.py  where rows wait for that
 """
 
 from skyband.lanes.base import Lane, Member

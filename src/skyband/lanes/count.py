@@ -22,7 +22,7 @@ class CountLane(Lane):
         self.open: list[np.ndarray] = []  # scores of the rows after the last window of any query
 
     def _plan(self) -> Plan:
-        ks, sizes, slides = zip(*((m.query.k, m.size, m.slide) for m in self.members), strict=True)
+        ks, sizes, slides = zip(*((min(m.query.k, m.size), m.size, m.slide) for m in self.members), strict=True)
         return Plan(ks, sizes, slides)
 
     def push(self, scores: np.ndarray) -> tuple[Emitted, int]:

@@ -8,6 +8,7 @@ from skyband.algorithms.contract import Plan
 from skyband.changes import Emitted
 from skyband.kernels.tables import Panes
 from skyband.lanes.base import Lane
+from skyband.lanes.open_rows import OpenRows
 from skyband.schedule import cut_panes, in_order_of_end, time_panes, time_windows
 
 NEVER = int(np.iinfo(np.int64).min)
@@ -21,9 +22,7 @@ class TimeLane(Lane):
 
     def __init__(self, since: int, algorithm: str) -> None:
         super().__init__(since, algorithm)
-        self.open_time: list[np.ndarray] = []  # rows of open slides, by arrival
-        self.open_seq: list[np.ndarray] = []
-        self.open_score: list[np.ndarray] = []
+        self.open = OpenRows()
         self.pane_time = np.zeros(0, np.int64)  # time of the first row of each pane that a coming window may hold
         self.pane_begin = np.zeros(0, np.int64)  # its ordinal
         self.top_ordinal = np.zeros(0, np.int64)  # rows in a current top-k
@@ -55,10 +54,8 @@ class TimeLane(Lane):
         if len(on_time):
             self.last_time = max(self.last_time, int(on_time.max()))
         places = np.flatnonzero(kept)
-        if len(places):
-            self.open_time.append(time[places])
-            self.open_seq.append(first_seq + places)
-            self.open_score.append(scores[places])
+        self.open.add(time[places], first_seq + places, scores[places])
+        self.open.tidy(self.slide, [member.size for member in self.members], self.structure.plan.largest_k)
 
     def last_end(self) -> int:
         """End of the first window that holds none of the rows taken so far, over the queries still asked."""
@@ -72,7 +69,7 @@ class TimeLane(Lane):
         upto = watermark // self.slide * self.slide
         if watermark == NEVER or upto <= self.closed:
             return Emitted.room(0), np.zeros(0, np.int64)
-        time, seq, scores = self._closed_rows(upto)
+        time, seq, scores = self.open.take_before(upto)
         begin, self.fed = self.fed, self.fed + len(time)
         cuts = cut_panes(time, self.slide, [member.size for member in self.members])
         new_panes = time_panes(time[cuts], begin + cuts, self.members[0].size, self.slide)
@@ -106,23 +103,6 @@ class TimeLane(Lane):
         self.live.extend(begin, seq, scores, reach)
         return emitted, resolved
 
-    def _closed_rows(self, upto: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take the rows before the time `upto` out of the open ones, in the order of time, then arrival."""
-        if not self.open_time:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        time, seq, scores = (np.concatenate(column) for column in (self.open_time, self.open_seq, self.open_score))
-        done = time < upto
-        if done.all():
-            self.open_time, self.open_seq, self.open_score = [], [], []
-        else:
-            rest = ~done
-            self.open_time, self.open_seq, self.open_score = [time[rest]], [seq[rest]], [scores[rest]]
-            time, seq, scores = time[done], seq[done], scores[done]
-        if (time[1:] < time[:-1]).any():
-            order = np.argsort(time, kind="stable")
-            time, seq, scores = time[order], seq[order], scores[order]
-        return time, seq, scores
-
     def _resolve(self, ordinal: np.ndarray, begin: int, seq: np.ndarray) -> np.ndarray:
         """Arrival numbers of rows: new ones (from `begin` on) by `seq`, others live or in a top-k until now."""
         result = np.empty(len(ordinal), np.int64)
@@ -139,7 +119,8 @@ class TimeLane(Lane):
         return self.top_seq[np.searchsorted(self.top_ordinal, ordinal)]
 
     def needed(self, base: int = 0) -> np.ndarray:
-        return np.unique(np.concatenate([self.live.seqs(base), *(seq[seq >= base] for seq in (self.top_seq, *self.open_seq))]))
+        tops = self.top_seq[self.top_seq >= base]
+        return np.unique(np.concatenate([self.live.seqs(base), tops, self.open.seqs(base)]))
 
     def oldest_needed(self) -> int:
         return 0  # rows may be much older by arrival than by time
@@ -148,11 +129,9 @@ class TimeLane(Lane):
         return {"fed": self.fed, "closed": self.closed, "last_time": self.last_time}
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        whole = np.zeros(0, np.int64)
-        return {
-            "open_time": np.concatenate([whole, *self.open_time]),
-            "open_seq": np.concatenate([whole, *self.open_seq]),
-            "open_score": np.concatenate([np.zeros(0), *self.open_score]),
+        waiting = dict(zip(("open_time", "open_seq", "open_score"), self.open.whole(), strict=True))
+        return waiting | {
+            "open_limit": np.array([self.open.limit]),
             "pane_time": self.pane_time,
             "pane_begin": self.pane_begin,
             "top_ordinal": self.top_ordinal,
@@ -160,6 +139,6 @@ class TimeLane(Lane):
         }
 
     def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        self.open_time, self.open_seq, self.open_score = ([arrays[f"open_{x}"]] for x in ("time", "seq", "score"))
+        self.open.restore(arrays["open_time"], arrays["open_seq"], arrays["open_score"], int(arrays["open_limit"][0]))
         self.pane_time, self.pane_begin = arrays["pane_time"], arrays["pane_begin"]
         self.top_ordinal, self.top_seq = arrays["top_ordinal"], arrays["top_seq"]

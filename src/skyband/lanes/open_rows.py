@@ -1,0 +1,81 @@
+"""Rows of slides that have not closed: held in the order of arrival until the watermark passes them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_AT_LEAST = 1 << 13  # fewer rows are not worth sorting out
+_PIECES = 64  # more make every push slow
+
+
+class OpenRows:
+    """Time, arrival number and score of rows that wait. Of the rows that enter and leave all windows together (a pane)
+    only the best k can rank: the others are sorted out when the number held has doubled, at O(log) a row."""
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # time, seq, score; seq increases throughout
+        self.count = 0
+        self.limit = _AT_LEAST
+
+    def add(self, time: np.ndarray, seq: np.ndarray, score: np.ndarray) -> None:
+        """Hold more rows, of increasing `seq`."""
+        if len(time):
+            self._pieces.append((time, seq, score))
+            self.count += len(time)
+
+    def tidy(self, slide: int, sizes: list[int], k: int) -> None:
+        """Join pieces when there are many; sort out rows that cannot rank when there are many rows."""
+        if self.count > self.limit:
+            time, seq, score = self.whole()
+            kept = _best_of_panes(time, seq, score, slide, sizes, k)
+            self._hold((time[kept], seq[kept], score[kept]))
+            self.limit = 2 * self.count + _AT_LEAST
+        elif len(self._pieces) > _PIECES:
+            self._hold(self.whole())
+
+    def whole(self) -> tuple[np.ndarray, ...]:
+        """All rows: times, arrival numbers, scores."""
+        if not self._pieces:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        return tuple(np.concatenate(column) for column in zip(*self._pieces, strict=True))
+
+    def _hold(self, rows: tuple[np.ndarray, ...]) -> None:
+        self._pieces, self.count = [], 0
+        self.add(rows[0], rows[1], rows[2])
+
+    def take_before(self, time: int) -> tuple[np.ndarray, ...]:
+        """Hand out the rows before `time`, in the order of time, then arrival."""
+        rows = self.whole()
+        done = rows[0] < time
+        self._hold(tuple(column[~done] for column in rows))
+        rows = tuple(column[done] for column in rows)
+        if (rows[0][1:] < rows[0][:-1]).any():
+            order = np.argsort(rows[0], kind="stable")
+            rows = tuple(column[order] for column in rows)
+        return rows
+
+    def seqs(self, since: int) -> np.ndarray:
+        """Arrival numbers from `since` on."""
+        parts = [np.zeros(0, np.int64)]
+        for _, seq, _ in reversed(self._pieces):
+            if seq[-1] < since:
+                break
+            parts.append(seq[np.searchsorted(seq, since) :])
+        return np.concatenate(parts)
+
+    def restore(self, time: np.ndarray, seq: np.ndarray, score: np.ndarray, limit: int) -> None:
+        """Hold what `whole` gave."""
+        self._hold((time, seq, score))
+        self.limit = limit
+
+
+def _best_of_panes(time: np.ndarray, seq: np.ndarray, score: np.ndarray, slide: int, sizes: list[int], k: int) -> np.ndarray:
+    """Places, in the order of arrival, of the best k rows of each pane."""
+    best = np.lexsort((seq, time, score))[::-1]
+    shifts = sorted({0, *(size % slide for size in sizes)})
+    panes = np.stack([(time[best] + shift) // slide for shift in shifts], axis=1)
+    _, pane = np.unique(panes, axis=0, return_inverse=True)
+    by_pane = np.argsort(pane.reshape(-1), kind="stable")  # best first within each
+    number = pane.reshape(-1)[by_pane]
+    rank = np.arange(len(number)) - np.searchsorted(number, number)
+    return np.sort(best[by_pane[rank < k]])
