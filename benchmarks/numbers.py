@@ -43,7 +43,7 @@ def figures(say: Callable[[str], None], *, quick: bool = False) -> Iterator[Figu
     rows = 3 * size if quick else 10 * size
     for data, slide, hold in (("uniform", 1000, 5.0), ("sine", 1000, 25.0), ("uniform", 1, 40.0)):
         scores = stream(data, rows)
-        for batch in (size // 5, size // 2, size, 2 * size):
+        for batch in (size // 5, size // 2, size, 2 * size, rows):
             what = f"one query, {data}, n=10⁶, s={slide}, k=100, pushes of {batch:,} rows"
             say(what)
             setting = Setting(data, size, slide, 100, "auto", "none")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.best import any_at_least, keep_best, worst
+from skyband.kernels.best import keep_best, worst
 from skyband.kernels.jit import jit
 
-WIDE, BLOCK = 512, 16  # rows passed over at once when none reaches the floor; rows looked at one by one when one does
+BLOCK = 256  # rows passed over at once when none reaches the floor
 STOP, FOUND, SEEN, UNKNOWN = 0, 1, 2, 3  # of a walk: rows left, rows found, of those the rows the floor knows of, NaNs met
 
 
@@ -21,7 +21,7 @@ def live_rows(scores, k):
     latest taken. Some rows below the true floor stay (few of a random stream; of a falling one all rows are live
     anyway), none above it is lost, and a row costs O(1). NaN is never live.
     """
-    places = np.empty(scores.shape[0] + WIDE, np.int64)
+    places = np.empty(scores.shape[0] + 1, np.int64)
     best, ordinal = np.empty(3 * k), np.empty(3 * k, np.int64)  # the k best known, then the latest taken
     known = 0
     progress = np.zeros(4, np.int64)
@@ -58,33 +58,17 @@ def _walk(scores, k, places, progress, floor):
     stop, found, unknown = progress[STOP], progress[FOUND], 0
     due = progress[SEEN] + _patience(k, found)
     while stop > 0 and found < due:
-        wide_begin = max(stop - WIDE, 0)
-        block = scores[wide_begin:stop]  # indices from 0 on: the comparison is vectorized
+        begin = max(stop - BLOCK, 0)
+        block = scores[begin:stop]  # indices from 0 on: the comparison is vectorized
         below = 0
         for i in range(block.size):
             below += block[i] < floor
-        if below == block.size:  # most blocks: no row reaches the floor, and none is NaN
-            stop = wide_begin
-            continue
-        hits = 0
-        for i in range(block.size):
-            hits += block[i] >= floor
-        unknown += block.size - below - hits
-        if hits == block.size:
-            taken = places[found : found + hits]
-            for i in range(taken.size):
-                taken[i] = stop - 1 - i
-            found += hits
-            stop = wide_begin
-        elif hits == 0:
-            stop = wide_begin
-        while stop > wide_begin:
-            begin = max(stop - BLOCK, wide_begin)
-            if any_at_least(scores, begin, stop, floor):
-                for i in range(stop - 1, begin - 1, -1):
-                    if scores[i] >= floor:
-                        places[found] = i
-                        found += 1
-            stop = begin
+        if below < block.size:  # few blocks: a row reaches the floor, or is NaN
+            before = found
+            for i in range(block.size - 1, -1, -1):  # without a branch: written anyway, kept if it reaches the floor
+                places[found] = begin + i
+                found += block[i] >= floor
+            unknown += block.size - below - (found - before)
+        stop = begin
     progress[STOP], progress[FOUND] = stop, found
     progress[UNKNOWN] += unknown
