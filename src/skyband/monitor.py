@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -22,35 +21,16 @@ import pyarrow as pa
 from skyband.batches import check_keepable, conform, to_table
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
-from skyband.lanes import CountLane, Lane, Member, TimeLane
+from skyband.lanes import CountLane, Lane, TimeLane
 from skyband.lanes.time import NEVER
 from skyband.query import TopK
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
-from skyband.score import BoundScore, bind, bind_where, score_key, where_key
+from skyband.score import BoundScore
+from skyband.seating import Door, bind_place, place, seat
 from skyband.window import CountWindow, Duration, duration, nanoseconds
 
 Query = TopK
-
-
-@dataclass(frozen=True)
-class Door:
-    """How a row's columns become the score a lane sees: what is ranked, which way, which rows."""
-
-    score: Hashable
-    order: str
-    where: Hashable
-
-
-@dataclass
-class Place:
-    """A query that has been checked against the columns and found its key: queries of one key may share a lane."""
-
-    query: Query
-    door: Door
-    key: Hashable
-    size: int
-    slide: int
 
 
 class Monitor:
@@ -105,7 +85,7 @@ class Monitor:
         if not isinstance(query.window, CountWindow) and self._time is None:
             raise QueryError(f"query {query.name!r} has a time window; name the time column: Monitor(..., time='...')")
         if self._schema is not None:
-            self._place(query, self._schema, self._clock)
+            place(query, self._schema, self._clock)
         self._queries[query.name] = query
         self._waiting.append(query)
         self._table = None
@@ -140,40 +120,6 @@ class Monitor:
                     return lane, at
         raise AssertionError(name)
 
-    def _place(self, query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
-        """Check a query against the columns; SchemaError when it does not fit them. Changes nothing."""
-        door = Door(score_key(query.score), query.order, where_key(query.where))
-        bind(query.score, schema)
-        if query.where is not None:
-            bind_where(query.where, schema)
-        if isinstance(query.window, CountWindow):
-            size, slide = query.window.size, query.window.slide
-            return Place(query, door, (door, "count", query.algorithm), size, slide)
-        assert clock is not None
-        size = clock.length(query.window.size, f"the window size of query {query.name!r}")
-        slide = clock.length(query.window.slide, f"the window slide of query {query.name!r}")
-        return Place(query, door, (door, "time", slide, query.algorithm), size, slide)
-
-    def _seated(self, places: list[Place]) -> list[tuple[Hashable, Door, Lane]]:
-        """New lanes for queries, ready for the next row: one lane a key, where structures can be shared. Changes nothing."""
-        seated: list[tuple[Hashable, Door, Lane]] = []
-        for place in places:
-            lane = next((x for key, _, x in seated if key == place.key and x.admits(place.query.algorithm)), None)
-            if lane is None:
-                kind = CountLane if isinstance(place.query.window, CountWindow) else TimeLane
-                lane = kind(self._seen, place.query.algorithm)
-                seated.append((place.key, place.door, lane))
-            lane.members.append(Member(place.query, place.size, place.slide))
-        for _, _, lane in seated:
-            try:
-                lane.start()
-            except (MemoryError, OverflowError, ValueError) as problem:
-                names = ", ".join(repr(member.query.name) for member in lane.members)
-                raise QueryError(
-                    f"there is not memory enough to answer {names}: {problem}; ask for a smaller k or window"
-                ) from problem
-        return seated
-
     def _early_moments(self, clock: Clock | None) -> list[int]:
         """What advance() said before the time column was known; said once: what cannot be read is reported, then
         forgotten."""
@@ -182,13 +128,6 @@ class Monitor:
         except SchemaError:
             self._early = []
             raise
-
-    @staticmethod
-    def _bind(place: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:
-        """Add what evaluates the place's score and `where` to `bound`."""
-        bound[place.door.score] = bind(place.query.score, schema)
-        if place.query.where is not None:
-            bound[place.door.where] = bind_where(place.query.where, schema)
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -215,17 +154,17 @@ class Monitor:
         allowed = clock.length(self._lateness, "lateness") if clock is not None else 0
         moments = self._early_moments(clock)
         times = clock.read(table) if clock is not None else None
-        places = [self._place(query, schema, clock) for query in self._waiting]
+        places = [place(query, schema, clock) for query in self._waiting]
         if clock is not None and times is not None:
-            spans = [place.size + place.slide for place in places if not isinstance(place.query.window, CountWindow)]
+            spans = [one.size + one.slide for one in places if not isinstance(one.query.window, CountWindow)]
             spans += [m.size + m.slide for _, _, lane in self._lanes if isinstance(lane, TimeLane) for m in lane.members]
             clock.check_end(int(times.max()) + max(spans, default=0))
         bound = dict(self._bound)
-        for place in places:
-            self._bind(place, schema, bound)
-        doors = {door for _, door, _ in self._lanes} | {place.door for place in places}
+        for one in places:
+            bind_place(one, schema, bound)
+        doors = {door for _, door, _ in self._lanes} | {one.door for one in places}
         values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
-        lanes = self._seated(places)
+        lanes = seat(places, self._seen)
         with self._all_or_nothing():
             self._take_schema(schema, clock, allowed)
             self._watermark = max([self._watermark, *moments])

@@ -18,6 +18,7 @@ from skyband.errors import StateError
 from skyband.lanes import CountLane, Lane, Member, TimeLane
 from skyband.query import TopK
 from skyband.rows import RowStore
+from skyband.seating import bind_place, place
 from skyband.state import pack, unpack
 
 if TYPE_CHECKING:
@@ -89,21 +90,25 @@ def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mappi
     for number, saved in enumerate(header["lanes"]):
         lane: Lane = (CountLane if saved["kind"] == "count" else TimeLane)(saved["since"], saved["algorithm"])
         assert monitor._schema is not None
-        heard = [document for document, seat in zip(saved["queries"], saved["members"], strict=True) if seat["active"]]
+        heard = [
+            document
+            for document, saved_member in zip(saved["queries"], saved["members"], strict=True)
+            if saved_member["active"]
+        ]
         asked = [TopK.from_json(document, callables) for document in heard]
         queries |= {query.name: query for query in asked}
-        for document, seat in zip(saved["queries"], saved["members"], strict=True):
+        for document, saved_member in zip(saved["queries"], saved["members"], strict=True):
             # a cancelled query's function may be gone: it had the score of those it shares the lane with
             query = (
                 asked[heard.index(document)]
-                if seat["active"]
+                if saved_member["active"]
                 else TopK.from_json(document, {document["name"]: cast(Any, asked[0].score)})
             )
-            place = monitor._place(query, monitor._schema, monitor._clock)
-            lane.members.append(Member(query, place.size, place.slide))
-        place = monitor._place(asked[0], monitor._schema, monitor._clock)
-        monitor._bind(place, monitor._schema, monitor._bound)
-        monitor._lanes.append((place.key, place.door, lane))
+            seat = place(query, monitor._schema, monitor._clock)
+            lane.members.append(Member(query, seat.size, seat.slide))
+        shared = place(asked[0], monitor._schema, monitor._clock)
+        bind_place(shared, monitor._schema, monitor._bound)
+        monitor._lanes.append((shared.key, shared.door, lane))
         prefix = f"{number}/"
         lane.restore(saved, {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
     monitor._waiting = [TopK.from_json(document, callables) for document in header["waiting"]]

@@ -1,0 +1,80 @@
+"""Which query goes where: checked against the columns, then seated in a lane with those it can share one with."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from skyband.clock import Clock
+from skyband.errors import QueryError
+from skyband.lanes import CountLane, Lane, Member, TimeLane
+from skyband.query import TopK
+from skyband.score import BoundScore, bind, bind_where, score_key, where_key
+from skyband.window import CountWindow
+
+
+@dataclass(frozen=True)
+class Door:
+    """How a row's columns become the score a lane sees: what is ranked, which way, which rows."""
+
+    score: Hashable
+    order: str
+    where: Hashable
+
+
+@dataclass
+class Place:
+    """A query that has been checked against the columns and found its key: queries of one key may share a lane."""
+
+    query: TopK
+    door: Door
+    key: Hashable
+    size: int
+    slide: int
+
+
+def place(query: TopK, schema: pa.Schema, clock: Clock | None) -> Place:
+    """Check a query against the columns; SchemaError when it does not fit them. Changes nothing."""
+    door = Door(score_key(query.score), query.order, where_key(query.where))
+    bind(query.score, schema)
+    if query.where is not None:
+        bind_where(query.where, schema)
+    if isinstance(query.window, CountWindow):
+        size, slide = query.window.size, query.window.slide
+        return Place(query, door, (door, "count", query.algorithm), size, slide)
+    assert clock is not None
+    size = clock.length(query.window.size, f"the window size of query {query.name!r}")
+    slide = clock.length(query.window.slide, f"the window slide of query {query.name!r}")
+    return Place(query, door, (door, "time", slide, query.algorithm), size, slide)
+
+
+def seat(places: list[Place], since: int) -> list[tuple[Hashable, Door, Lane]]:
+    """New lanes for queries, ready for the next row: one lane a key, where structures can be shared. Changes nothing."""
+    seated: list[tuple[Hashable, Door, Lane]] = []
+    for one in places:
+        lane = next((x for key, _, x in seated if key == one.key and x.admits(one.query.algorithm)), None)
+        if lane is None:
+            kind = CountLane if isinstance(one.query.window, CountWindow) else TimeLane
+            lane = kind(since, one.query.algorithm)
+            seated.append((one.key, one.door, lane))
+        lane.members.append(Member(one.query, one.size, one.slide))
+    for _, _, lane in seated:
+        try:
+            lane.start()
+        except QueryError:
+            raise
+        except (MemoryError, OverflowError, ValueError) as problem:
+            names = ", ".join(repr(member.query.name) for member in lane.members)
+            raise QueryError(
+                f"there is not memory enough to answer {names}: {problem}; ask for a smaller k or window"
+            ) from problem
+    return seated
+
+
+def bind_place(one: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:
+    """Add what evaluates the place's score and `where` to `bound`."""
+    bound[one.door.score] = bind(one.query.score, schema)
+    if one.query.where is not None:
+        bound[one.door.where] = bind_where(one.query.where, schema)
