@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _KIND = "monitor"
 
 
-def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
-    """Write `monitor` to `path` through a file beside it, so that a crash leaves the old one whole."""
+def monitor_to_bytes(monitor: Monitor) -> bytes:
+    """Everything a monitor remembers, in the format of `skyband.state`."""
     lanes: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     for number, (_, _, lane) in enumerate(monitor._lanes):
@@ -52,9 +52,14 @@ def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
         header["limit"] = monitor._store.limit
         arrays["store.seq"], rows = monitor._store.whole()
         arrays["store.rows"] = np.frombuffer(_table_to_bytes(rows), np.uint8)
+    return pack(_KIND, header, arrays)
+
+
+def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
+    """Write `monitor` to `path` through a file beside it, so that a crash leaves the old one whole."""
+    data = monitor_to_bytes(monitor)
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    data = pack(_KIND, header, arrays)
     try:
         with beside.open("wb") as file:
             file.write(data)
@@ -74,6 +79,11 @@ def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mappi
         data = Path(path).read_bytes()
     except OSError as problem:
         raise StateError(f"cannot read the state file {os.fspath(path)!r}: {problem.strerror}") from problem
+    return monitor_from_bytes(cls, data, callables)
+
+
+def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, Callable[..., Any]]) -> Monitor:
+    """The monitor that `monitor_to_bytes` wrote down."""
     header, arrays = unpack(_KIND, data)
     monitor = cls((), time=header["time"], lateness=_duration_from_json(header["lateness"]))
     monitor._seen, monitor._watermark = header["seen"], header["watermark"]

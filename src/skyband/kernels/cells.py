@@ -1,0 +1,142 @@
+"""The best k rows of each cell: what a run of rows is reduced to before it travels.
+
+A cell is a group's rows of one pane: they enter and leave every window together, so only the best k of them can
+ever rank. Rows come in any order; of equal scores the later time ranks first, then the larger tie.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skyband.kernels.jit import jit
+
+
+class Keys(NamedTuple):
+    """What rows are ranked by: the turned score (larger is better, NaN never ranks), then time, then tie."""
+
+    score: np.ndarray  # float64
+    time: np.ndarray  # int64
+    tie: np.ndarray  # int64
+
+
+@jit
+def number_cells(group, pane, cell):
+    """Give each distinct (group, pane) a number, in order of appearance, and write it to `cell`; how many there are.
+
+    Open addressing in a table kept at most half full. Rows of one cell come in runs, so the last one is tried first.
+    """
+    rows = group.size
+    room = 64
+    table = np.full(room, -1, np.int64)  # a row of the cell, by which its number is found
+    cells = 0
+    last = -1
+    for i in range(rows):
+        if last >= 0 and group[i] == group[last] and pane[i] == pane[last]:
+            cell[i] = cell[last]
+            last = i
+            continue
+        last = i
+        place = _place(table, group, pane, group[i], pane[i])
+        if table[place] >= 0:
+            cell[i] = cell[table[place]]
+            continue
+        table[place] = i
+        cell[i] = cells
+        cells += 1
+        if 2 * cells > room:
+            room *= 4
+            old = table
+            table = np.full(room, -1, np.int64)
+            for first in old:
+                if first >= 0:
+                    table[_place(table, group, pane, group[first], pane[first])] = first
+    return cells
+
+
+@jit
+def _place(table, group, pane, g, p):
+    """Where (g, p) is in the table, or the empty place where it belongs."""
+    mixed = np.uint64(p) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(g) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= mixed >> np.uint64(32)
+    mask = np.uint64(table.size - 1)
+    at = mixed & mask
+    while True:
+        first = table[at]
+        if first < 0 or (group[first] == g and pane[first] == p):
+            return at
+        at = (at + np.uint64(1)) & mask
+
+
+@jit
+def _ranks_before(keys, i, j):
+    if keys.score[i] != keys.score[j]:
+        return keys.score[i] > keys.score[j]
+    if keys.time[i] != keys.time[j]:
+        return keys.time[i] > keys.time[j]
+    return keys.tie[i] > keys.tie[j]
+
+
+@jit
+def _sink(heap, low, at, size, keys):
+    """Let a row of the heap at heap[low:low+size], whose root is its worst row, sink to where it belongs."""
+    row = heap[low + at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and _ranks_before(keys, heap[low + child], heap[low + child + 1]):
+            child += 1
+        if not _ranks_before(keys, row, heap[low + child]):
+            break
+        heap[low + at] = heap[low + child]
+        at = child
+    heap[low + at] = row
+
+
+@jit
+def keep_best(cell, cells, keys, k, keep):
+    """Set `keep` for the best k rows of each cell; O(rows · log k) at worst, O(rows) where few rows beat the worst kept."""
+    rows = cell.size
+    count = np.zeros(cells + 1, np.int64)
+    for i in range(rows):
+        if not np.isnan(keys.score[i]):
+            count[cell[i] + 1] += 1
+    start = np.zeros(cells + 1, np.int64)  # cell c keeps its rows in heap[start[c]:start[c + 1]]
+    for c in range(cells):
+        start[c + 1] = start[c] + min(count[c + 1], k)
+    heap = np.empty(start[cells], np.int64)
+    held = np.zeros(cells, np.int64)
+    for i in range(rows):
+        if np.isnan(keys.score[i]):
+            continue
+        c = cell[i]
+        low = start[c]
+        size = start[c + 1] - low
+        if held[c] < size:
+            heap[low + held[c]] = i
+            held[c] += 1
+            if held[c] == size:
+                for at in range(size // 2 - 1, -1, -1):
+                    _sink(heap, low, at, size, keys)
+        elif _ranks_before(keys, i, heap[low]):
+            heap[low] = i
+            _sink(heap, low, 0, size, keys)
+    for row in heap:
+        keep[row] = True
+
+
+@jit
+def number_panes(time, slide, cuts, pane):
+    """Write the number of each row's pane. `cuts`: where, within a slide, windows begin; increasing, none at 0.
+
+    Between two cuts every row enters and leaves all windows together. Slide m holds the panes from m·(cuts + 1) on.
+    """
+    for i in range(time.size):
+        number = time[i] // slide
+        within = time[i] - number * slide
+        part = 0
+        while part < cuts.size and cuts[part] <= within:
+            part += 1
+        pane[i] = number * (cuts.size + 1) + part

@@ -1,0 +1,272 @@
+"""What workers are told: the queries over numbered columns, and which of them move together.
+
+On the way through Spark columns go by number: `c0, c1, …` are the input's own, `s0, s1, …` the distinct scores
+(NaN outside a query's `where`), `t` is the time as a whole number, `tie` tells rows of equal score and time apart.
+Queries with one slide form a *pace*: they close their windows together, so a row is late for all of them or none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from math import gcd
+from typing import Any, cast
+
+import pyarrow as pa
+
+from skyband.clock import Clock
+from skyband.errors import QueryError, SchemaError
+from skyband.query import TopK
+from skyband.score import Score, Where, score_key, where_key
+from skyband.window import CountWindow, Duration, TimeWindow, duration, nanoseconds
+
+TIME, TIE = "t", "tie"
+
+
+@dataclass(frozen=True)
+class Sieve:
+    """Of rows in one pane only the best `k` by this score can rank."""
+
+    score: int  # its column is s{score}
+    ascending: bool
+    k: int
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Queries that close their windows together: of one slide, or all that count rows (`slide` None)."""
+
+    slide: int | None
+    queries: tuple[TopK, ...]  # over numbered columns, durations as whole numbers
+    cuts: tuple[int, ...] = ()  # where, within a slide, some window begins
+    sieves: tuple[Sieve, ...] = ()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The window size of each query, by name."""
+        return {query.name: cast(int, query.window.size) for query in self.queries}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a worker needs, and nothing that only the driver has."""
+
+    schema: pa.Schema  # of the input's columns, under their numbered names
+    scores: int
+    filtered: tuple[bool, ...]  # per score: has a `where`, so that m{i} says which scores are unknown
+    time: int | None  # number of the time column
+    arrival: bool  # tie is a column that gives the order of arrival
+    groups: tuple[int, ...]
+    tick: int  # one millisecond of Spark's watermark, in the time column's unit
+    lateness: int  # in ticks
+    paces: tuple[Pace, ...]
+    marks: Mapping[str, str]  # what a checkpoint must agree with: a digest per query, and of the rest
+
+    @property
+    def counts_rows(self) -> bool:
+        """Some query counts rows: then every row must travel, for each moves the windows."""
+        return any(pace.slide is None for pace in self.paces)
+
+    @property
+    def waits(self) -> bool:
+        """Rows are held until the watermark passes them."""
+        return not (self.arrival and all(pace.slide is None for pace in self.paces))
+
+    @property
+    def digest(self) -> str:
+        """Tells plans apart."""
+        return _digest(dict(self.marks))
+
+    @staticmethod
+    def score_of(query: TopK) -> int:
+        """The number of a rewritten query's score."""
+        assert isinstance(query.score, str)
+        return int(query.score.removeprefix("s"))
+
+    @property
+    def time_type(self) -> pa.DataType:
+        return pa.int64() if self.time is None else self.schema.field(self.time).type
+
+
+@dataclass(frozen=True)
+class Request:
+    """A plan, and what the driver must compute for it: the distinct scores, each with its `where`."""
+
+    plan: Plan
+    scores: tuple[tuple[Score, Where | None], ...]
+
+
+def make_request(
+    schema: pa.Schema,
+    queries: Iterable[TopK] | TopK,
+    time: str | None,
+    lateness: Duration,
+    groups: Iterable[str],
+    arrival: str | None,
+) -> Request:
+    """Check what is asked against the input's columns; QueryError or SchemaError when it does not fit."""
+    asked = _checked(queries)
+    counting = [query for query in asked if isinstance(query.window, CountWindow)]
+    if time is None and len(counting) < len(asked):
+        name = next(query.name for query in asked if not isinstance(query.window, CountWindow))
+        raise QueryError(f"query {name!r} has a time window; name the time column: monitor(..., time='...')")
+    if counting and time is None and arrival is None:
+        raise QueryError(
+            f"query {counting[0].name!r} counts rows, so their order matters; name the column that gives the order of arrival "
+            "(arrival='...', an offset or sequence number), or time='...' to count rows in the order of their time"
+        )
+    clock = None if time is None else Clock(_known(schema, time, "time"), schema)
+    tie = None if arrival is None else _known(schema, arrival, "arrival")
+    if tie is not None and not (pa.types.is_integer(schema.field(tie).type) or pa.types.is_timestamp(schema.field(tie).type)):
+        raise SchemaError(
+            f"the arrival column {arrival!r} is {schema.field(tie).type}; it must be an integer or a timestamp, "
+            "such as an offset or a sequence number"
+        )
+    grouping = tuple(_known(schema, name, "group_by") for name in groups)
+    for name in grouping:
+        if pa.types.is_nested(schema.field(name).type):
+            raise SchemaError(
+                f"group_by names {name!r}, which is a {schema.field(name).type}; "
+                "group by one of its fields, as a column of its own"
+            )
+    distinct: dict[Any, int] = {}
+    scores: list[tuple[Score, Where | None]] = []
+    rewritten: list[TopK] = []
+    for query in asked:
+        key = (score_key(query.score), where_key(query.where))
+        if key not in distinct:
+            distinct[key] = len(scores)
+            scores.append((query.score, query.where))
+        rewritten.append(_over_numbered_columns(query, distinct[key], clock))
+    paces = _paces(rewritten)
+    allowed, tick = _ticks(clock, lateness, paces)
+    plan = Plan(
+        schema=pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)]),
+        scores=len(scores),
+        filtered=tuple(where is not None for _, where in scores),
+        time=None if time is None else schema.names.index(time),
+        arrival=arrival is not None,
+        groups=tuple(schema.names.index(name) for name in grouping),
+        tick=tick,
+        lateness=allowed,
+        paces=paces,
+        marks=_marks(asked, schema, time, grouping, arrival),
+    )
+    return Request(plan, tuple(scores))
+
+
+def _checked(queries: Iterable[TopK] | TopK) -> list[TopK]:
+    asked: list[TopK] = [queries] if isinstance(queries, TopK) else list(queries)
+    if not asked:
+        raise QueryError("there is nothing to answer: give at least one query, such as TopK(...)")
+    names: set[str] = set()
+    for query in asked:
+        if not isinstance(query, TopK):
+            raise QueryError(f"expected a query such as TopK, got {query!r}; the pipeline on Spark answers TopK queries")
+        if query.name in names:
+            raise QueryError(f"two queries are called {query.name!r}; give each a name of its own")
+        names.add(query.name)
+    return asked
+
+
+def _known(schema: pa.Schema, name: str, what: str) -> str:
+    found = schema.names.count(name) if isinstance(name, str) else 0
+    if found == 1:
+        return name
+    if found > 1:
+        raise SchemaError(f"{what} names {name!r}, and the input has {found} columns of that name; rename them")
+    close = get_close_matches(str(name), schema.names, 3)
+    hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    has = ", ".join(map(repr, schema.names))
+    raise SchemaError(f"{what} names {name!r}, which the input does not have; {hint}it has {has}")
+
+
+def _over_numbered_columns(query: TopK, score: int, clock: Clock | None) -> TopK:
+    window = query.window
+    if isinstance(window, TimeWindow):
+        assert clock is not None
+        size, slide = (
+            clock.length(getattr(window, part), f"the window {part} of query {query.name!r}") for part in ("size", "slide")
+        )
+        window = TimeWindow(size, slide)
+    return replace(query, score=f"s{score}", where=None, window=window)
+
+
+def _paces(queries: list[TopK]) -> tuple[Pace, ...]:
+    by_slide: dict[int | None, list[TopK]] = {}
+    for query in queries:
+        slide = query.window.slide if isinstance(query.window, TimeWindow) else None
+        assert slide is None or isinstance(slide, int)
+        by_slide.setdefault(slide, []).append(query)
+    return tuple(
+        Pace(None, tuple(_smallest_state(own))) if slide is None else _timed_pace(slide, _smallest_state(own))
+        for slide, own in by_slide.items()
+    )
+
+
+def _smallest_state(queries: list[TopK]) -> list[TopK]:
+    """`auto` as it is best here, where every micro-batch writes the state down: `strict` remembers least (measured: a
+    quarter of `shared` at 600 panes and k=100, in the same time), but serves one query a structure."""
+    doors = Counter((query.score, query.order) for query in queries if query.algorithm == "auto")
+    return [
+        replace(query, algorithm="strict") if query.algorithm == "auto" and doors[query.score, query.order] == 1 else query
+        for query in queries
+    ]
+
+
+def _timed_pace(slide: int, queries: list[TopK]) -> Pace:
+    sizes = [query.window.size for query in queries]
+    cuts = {-size % slide for size in sizes if isinstance(size, int)} - {0}
+    best: dict[tuple[int, bool], int] = {}
+    for query in queries:
+        way = (Plan.score_of(query), query.order == "asc")
+        best[way] = max(best.get(way, 0), query.k)
+    return Pace(slide, tuple(queries), tuple(sorted(cuts)), tuple(Sieve(*way, k) for way, k in best.items()))
+
+
+def _ticks(clock: Clock | None, lateness: Duration, paces: tuple[Pace, ...]) -> tuple[int, int]:
+    """Lateness in ticks, and the tick: what one millisecond of Spark's watermark stands for.
+
+    Spark counts watermarks in milliseconds. A timestamp's tick is a millisecond. An integer time has no unit, so its tick
+    is the greatest step in which no window's end and no lateness is lost.
+    """
+    duration(lateness, "lateness")
+    if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
+        raise QueryError(f"lateness must not be negative, got {lateness!r}")
+    if clock is None:
+        if lateness != 0:
+            raise QueryError(f"lateness is {lateness!r}, but there is no time to be late by; name the time column: time='...'")
+        return 0, 1
+    allowed = clock.length(lateness, "lateness")
+    if not clock.is_timestamp:
+        tick = gcd(allowed, *(pace.slide for pace in paces if pace.slide is not None)) or 1
+        return allowed // tick, tick
+    tick = {"s": 1, "ms": 1, "us": 1000, "ns": 10**6}[clock.type.unit]
+    if allowed % tick:
+        raise QueryError(f"lateness is {lateness!r}, and Spark counts watermarks in milliseconds; use a whole number of them")
+    return allowed // tick, tick
+
+
+def _marks(
+    queries: list[TopK], schema: pa.Schema, time: str | None, groups: tuple[str, ...], arrival: str | None
+) -> dict[str, str]:
+    marks = {f"query {query.name!r}": _digest(query.to_json()) for query in queries}
+    marks["the input's columns"] = _digest([[field.name, str(field.type)] for field in schema])
+    marks["time, group_by and arrival"] = _digest([time, groups, arrival])
+    return marks
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """What changed between two sets of marks, in words; empty when nothing did."""
+    gone = [f"{name} is gone" for name in then if name not in now]
+    new = [f"{name} is new" for name in now if name not in then]
+    changed = [f"{name} changed" for name in now if name in then and then[name] != now[name]]
+    return ", ".join(gone + new + changed)

@@ -1,0 +1,284 @@
+"""Next to the data: a task's rows become the few that can rank, and counts of all of them.
+
+Of the rows of one group and pane only the best k can ever rank, whatever else the stream holds. What travels is one row
+per group: its candidates as Arrow bytes, and how many rows and unknown scores each slide had, so that late rows
+are counted even where they were dropped here. One more row carries the greatest time of the task, which moves the
+watermark; it is apart from the others because Spark drops rows behind the watermark, and a row behind it
+whose slide is still open must count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skyband.errors import SchemaError
+from skyband.spark.plan import TIE, TIME, Plan
+
+MOST_HELD = 1 << 20  # candidates in memory before they are sent on
+MOST_BYTES = 1 << 26  # of one group's candidates in one row
+NULL_TIMES = -1  # in place of a pace: rows without a time
+NEVER = int(np.iinfo(np.int64).min)
+
+TRAVELLING = {
+    "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a row of its own
+    "latest": pa.int64(),  # the greatest time of the group's rows, dropped ones included; never null, which pandas would round
+    "rows": pa.binary(),  # candidates, as Arrow
+    "counts": pa.binary(),  # int64: pace, slide number, rows, unknown scores per score
+}
+"""What follows the group's columns in a reduced row."""
+
+Array = np.ndarray
+
+
+def candidate_schema(plan: Plan) -> pa.Schema:
+    """Columns of the candidates: time, tie, scores, then the input's own."""
+    fields = [pa.field(TIME, pa.int64()), pa.field(TIE, pa.int64())]
+    fields += [pa.field(f"s{i}", pa.float64()) for i in range(plan.scores)]
+    return pa.schema([*fields, *plan.schema])
+
+
+def reduced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The map step: batches with columns c*, s*, m*, tie in; rows of group columns and TRAVELLING out."""
+    task = _Task(plan)
+    for batch in batches:
+        if batch.num_rows:
+            task.take(batch)
+            if task.held > MOST_HELD:
+                yield from task.give()
+    yield from task.give()
+
+
+class _Task:
+    """What one task holds on to while its batches pass."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.groups = _GroupNumbers(plan)
+        self.pieces: list[pa.Table] = []  # candidates
+        self.numbers: list[Array] = []  # their group numbers
+        self.counts: list[Array] = []  # rows of: group, pace, slide number, rows, unknown scores per score
+        self.latest: dict[int, int] = {}  # the greatest time of each group
+        self.held = 0
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Keep what can rank, count the rest."""
+        plan = self.plan
+        group = self.groups.number(batch)
+        time = None
+        if plan.time is not None:
+            column = batch.column(f"c{plan.time}")
+            if column.null_count:
+                missing = column.is_null().to_numpy(zero_copy_only=False)
+                self._count_null_times(group[missing])
+                group = group[~missing]
+                batch = batch.filter(pc.is_valid(column))
+                column = batch.column(f"c{plan.time}")
+                if not len(column):
+                    return
+            time = column.cast(pa.int64()).to_numpy()
+            self._note_latest(group, time)
+        scores = [batch.column(f"s{i}").to_numpy() for i in range(plan.scores)]
+        time_or_none = np.zeros(len(group), np.int64) if time is None else time
+        tie = batch.column(TIE)
+        names = [f"s{i}" for i in range(plan.scores)] + [f"c{i}" for i in range(len(plan.schema))]
+        table = pa.table([pa.array(time_or_none), tie, *(batch.column(name) for name in names)], names=[TIME, TIE, *names])
+        unknown = [
+            batch.column(f"m{i}").to_numpy(zero_copy_only=False) if plan.filtered[i] else np.isnan(scores[i])
+            for i in range(plan.scores)
+        ]
+        places = candidates(plan, group, time_or_none, tie.to_numpy(), scores, lambda cells: self._count(cells, group, unknown))
+        if places is not None:
+            table, group = table.take(pa.array(places)), group[places]
+        self.pieces.append(table)
+        self.numbers.append(group)
+        self.held += len(group)
+
+    def _count(self, cells: Cells, group: Array, unknown: list[Array]) -> None:
+        """Note how many rows, and unknown scores, each group and slide of a pace has."""
+        pace = self.plan.paces[cells.pace]
+        first = np.zeros(cells.total, np.int64)  # a row of each cell
+        first[cells.of_row] = np.arange(len(group))
+        counts = np.zeros((cells.total, 4 + len(unknown)), np.int64)
+        counts[:, 0], counts[:, 1] = group[first], cells.pace
+        counts[:, 2] = cells.pane[first] // (len(pace.cuts) + 1)
+        counts[:, 3] = np.bincount(cells.of_row, minlength=cells.total)
+        for i, missing in enumerate(unknown):
+            if missing.any():
+                counts[:, 4 + i] = np.bincount(cells.of_row, missing, cells.total)
+        self.counts.append(counts)
+
+    def _note_latest(self, group: Array, time: Array) -> None:
+        if len(self.groups) == 1:
+            latest = {0: int(time.max())}
+        else:
+            greatest = np.full(len(self.groups), NEVER)
+            np.maximum.at(greatest, group, time)
+            latest = {number: int(greatest[number]) for number in np.flatnonzero(greatest > NEVER).tolist()}
+        for number, moment in latest.items():
+            self.latest[number] = max(self.latest.get(number, NEVER), moment)
+
+    def _count_null_times(self, group: Array) -> None:
+        numbers, rows = np.unique(group, return_counts=True)
+        counts = np.zeros((len(numbers), 4 + self.plan.scores), np.int64)
+        counts[:, 0], counts[:, 1], counts[:, 3] = numbers, NULL_TIMES, rows
+        self.counts.append(counts)
+
+    def give(self) -> Iterator[pa.RecordBatch]:
+        """Everything held, one row a group, then the mark; holds nothing afterwards."""
+        if not self.counts:
+            return
+        table, group = self._joined()
+        counts = np.concatenate(self.counts)
+        counts = counts[np.argsort(counts[:, 0], kind="stable")]
+        rows_of = np.searchsorted(group, np.arange(len(self.groups) + 1))
+        counts_of = np.searchsorted(counts[:, 0], np.arange(len(self.groups) + 1))
+        step = max(1, MOST_BYTES * max(len(table), 1) // max(table.nbytes, 1))
+        for number in np.unique(counts[:, 0]).tolist():
+            own = summed(counts[counts_of[number] : counts_of[number + 1], 1:]).tobytes()
+            low, high = int(rows_of[number]), int(rows_of[number + 1])
+            for at in range(low, max(high, low + 1), step):
+                rows = to_bytes(table.slice(at, min(step, high - at)))
+                yield self._row(number, rows=rows, counts=own, latest=self.latest.get(number, NEVER))
+                own = b""
+        if self.latest and self.plan.waits:
+            yield self._row(int(counts[0, 0]), mark=self._mark(max(self.latest.values())), latest=NEVER)
+        self.pieces, self.numbers, self.counts, self.latest, self.held = [], [], [], {}, 0
+
+    def _joined(self) -> tuple[pa.Table, Array]:
+        """All candidates, sieved once more where they came in pieces, those of a group together."""
+        table = pa.concat_tables(self.pieces) if self.pieces else candidate_schema(self.plan).empty_table()
+        group = np.concatenate([np.zeros(0, np.int64), *self.numbers])
+        order: Array | None = None
+        if len(self.pieces) > 1:
+            order = candidates(self.plan, group, *rank_columns(self.plan, table))
+        if len(self.groups) > 1:
+            order = np.arange(len(group)) if order is None else order
+            order = order[np.argsort(group[order], kind="stable")]
+        return (table, group) if order is None else (table.take(pa.array(order)), group[order])
+
+    def _row(self, number: int, **values: Any) -> pa.RecordBatch:
+        names = [f"g{i}" for i in range(len(self.plan.groups))]
+        arrays = [pa.array([values.get(name)], kind) for name, kind in TRAVELLING.items()]
+        return pa.record_batch([*self.groups.values(number), *arrays], names=[*names, *TRAVELLING])
+
+    def _mark(self, latest: int) -> int:
+        """The greatest time as Spark's watermark counts it, in microseconds."""
+        mark = latest // self.plan.tick * 1000
+        if not -(1 << 62) < mark < 1 << 62:
+            raise SchemaError(
+                f"the time {latest} is beyond what Spark's watermark can count in steps of {self.plan.tick}; "
+                "divide the time column, or use a timestamp"
+            )
+        return mark
+
+
+def rank_columns(plan: Plan, table: pa.Table) -> tuple[Array, Array, list[Array]]:
+    """What candidates are ranked by: times, ties, scores."""
+    return table[TIME].to_numpy(), table[TIE].to_numpy(), [table[f"s{i}"].to_numpy() for i in range(plan.scores)]
+
+
+class Cells(NamedTuple):
+    """The rows of one group and pane, for all groups and panes of a pace."""
+
+    pace: int
+    total: int
+    of_row: Array  # the cell of each row
+    pane: Array  # the pane of each row
+
+
+def candidates(
+    plan: Plan, group: Array, time: Array, tie: Array, scores: list[Array], heard: Callable[[Cells], None] | None = None
+) -> Array | None:
+    """Places of the rows that can rank, increasing; None when all must be kept. `heard` is told of each pace's cells."""
+    from skyband.kernels.cells import Keys, keep_best, number_cells, number_panes
+
+    keep = np.zeros(len(group), bool)
+    pane, cell = np.zeros(len(group), np.int64), np.empty(len(group), np.int64)
+    group, time, tie = _lent(group), _lent(time), _lent(tie)
+    turned: dict[tuple[int, bool], Array] = {}
+    for number, pace in enumerate(plan.paces):
+        if pace.slide is None:
+            pane[:] = 0
+        else:
+            number_panes(time, pace.slide, _lent(np.array(pace.cuts, np.int64)), pane)
+        cells = number_cells(group, _lent(pane), cell)
+        if heard is not None:
+            heard(Cells(number, cells, cell, pane))
+        for sieve in () if plan.counts_rows else pace.sieves:
+            way = (sieve.score, sieve.ascending)
+            if way not in turned:
+                turned[way] = _lent(-scores[sieve.score] if sieve.ascending else scores[sieve.score])
+            keep_best(_lent(cell), cells, Keys(turned[way], time, tie), sieve.k, keep)
+    return None if plan.counts_rows else np.flatnonzero(keep)
+
+
+def _lent(array: Array) -> Array:
+    """A view that cannot be written through, so that one compiled kernel serves Arrow's memory and ours."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def summed(counts: Array) -> Array:
+    """Counts with the rows of one pace and slide added up."""
+    keys, place = np.unique(counts[:, :2], axis=0, return_inverse=True)
+    total = np.zeros((len(keys), counts.shape[1]), np.int64)
+    total[:, :2] = keys
+    np.add.at(total[:, 2:], place.reshape(-1), counts[:, 2:])
+    return total
+
+
+class _GroupNumbers:
+    """Numbers the groups a task meets, in order of appearance. Two numbers may stand for one group: that costs a little
+    reduction and never a result."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.columns = plan.groups
+        self._known: dict[Any, int] = {}
+        self._values: list[list[pa.Array]] = []  # a value of each group column, by group number
+
+    def __len__(self) -> int:
+        return max(1, len(self._values))
+
+    def number(self, batch: pa.RecordBatch) -> Array:
+        """The group number of every row."""
+        if not self.columns:
+            return np.zeros(batch.num_rows, np.int64)
+        own = [batch.column(f"c{i}") for i in self.columns]
+        code = np.zeros(batch.num_rows, np.int64)
+        for column in own:
+            encoded = column.dictionary_encode(null_encoding="encode")
+            code = code * len(encoded.dictionary) + encoded.indices.to_numpy()
+            _, code = np.unique(code, return_inverse=True)
+        _, first, code = np.unique(code, return_index=True, return_inverse=True)
+        numbers = np.empty(len(first), np.int64)
+        for at, place in enumerate(first.tolist()):
+            key = tuple(column[place].as_py() for column in own)
+            if key not in self._known:
+                self._known[key] = len(self._values)
+                self._values.append([column.take(pa.array([place])) for column in own])
+            numbers[at] = self._known[key]
+        return numbers[code.reshape(-1)]
+
+    def values(self, number: int) -> list[pa.Array]:
+        """The group's value in each group column."""
+        return self._values[number] if self.columns else []
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """What `to_bytes` wrote."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()

@@ -1,0 +1,126 @@
+"""The stateful step: a group's state in, its rows of this micro-batch, answers and a new state out.
+
+The state is one snapshot per group. A worker also keeps the groups it answered last in memory: every snapshot has a
+random token, and a group in memory is used only when the state store holds the snapshot it wrote last. A task
+that failed half-way, or ran elsewhere since, leaves a token that does not match, and the snapshot is read instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.spark.group import Group, Tally, result_schema
+from skyband.spark.plan import Plan
+from skyband.spark.reduce import NEVER, from_bytes, to_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.state import GroupState
+
+_MOST_REMEMBERED = 1 << 28  # bytes of snapshots whose groups a worker keeps in memory
+_remembered: OrderedDict[bytes, tuple[Group, int]] = OrderedDict()
+
+
+def tally_names(plan: Plan) -> list[str]:
+    """The tallies of a group's answer, as columns."""
+    names = ["rows", "null_times", "candidates", "bytes", *(f"late_{number}" for number in range(len(plan.paces)))]
+    return names + [f"nulls_{number}_{score}" for number in range(len(plan.paces)) for score in range(plan.scores)]
+
+
+def answer_micro_batch(plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """Take one group's rows of a micro-batch, or its timeout; one row of results and tallies."""
+    import pandas as pd
+
+    group = _recalled(plan, state)
+    watermark = _watermark(plan, state)
+    results = group.advance(watermark)
+    tallies: list[Tally] = []
+    for frame in () if state.hasTimedOut else frames:
+        for rows, counts, latest in zip(frame["rows"], frame["counts"], frame["latest"], strict=True):
+            if rows is not None:
+                answers, tally = group.add(from_bytes(rows), _counts(plan, counts))
+                results += answers
+                tallies.append(tally)
+                if latest > NEVER and plan.waits:
+                    watermark = max(watermark, int(latest) - plan.lateness * plan.tick)
+    # a group's own rows show how far the stream's watermark is at least: their windows need not wait for the next batch
+    results += group.advance(watermark)
+    size = _remember(plan, group, state)
+    sums = _summed(plan, tallies)
+    row = [_packed(plan, results), sums.rows, sums.null_times, group.candidates, size, *sums.late, *sums.nulls.reshape(-1)]
+    yield pd.DataFrame([row], columns=["results", *tally_names(plan)])
+
+
+def answer_batch(plan: Plan, parts: pa.Table) -> pa.Table:
+    """All windows of one group's rows."""
+    group = Group(plan)
+    results: list[pa.Table] = []
+    whole = [from_bytes(rows.as_buffer()) for rows in parts["rows"] if rows.is_valid]
+    if whole:
+        answers, _ = group.add(pa.concat_tables(whole), np.zeros((0, 3 + plan.scores), np.int64))
+        results = answers + group.finish()
+    return pa.concat_tables(results) if results else result_schema(plan).empty_table()
+
+
+def _counts(plan: Plan, data: bytes) -> np.ndarray:
+    return np.frombuffer(data, np.int64).reshape(-1, 3 + plan.scores)
+
+
+def _summed(plan: Plan, tallies: list[Tally]) -> Tally:
+    none = Tally(0, 0, np.zeros(len(plan.paces), np.int64), np.zeros((len(plan.paces), plan.scores), np.int64))
+    return Tally(*(sum(parts) for parts in zip(none, *tallies, strict=True)))  # type: ignore[arg-type]
+
+
+def _packed(plan: Plan, results: list[pa.Table]) -> bytes | None:
+    return to_bytes(pa.concat_tables(results)) if results else None
+
+
+# -- time --------------------------------------------------------------------------------------------------------
+
+
+def _watermark(plan: Plan, state: GroupState) -> int:
+    """Spark's watermark in the time column's unit; NEVER before it has moved, or where nothing waits."""
+    moment = state.getCurrentWatermarkMs() if plan.waits else 0
+    return moment * plan.tick if moment > 0 else NEVER
+
+
+def _set_timeout(plan: Plan, group: Group, state: GroupState) -> None:
+    """Ask to be called when the watermark reaches the next window's end, whether or not rows come."""
+    end = group.next_end() if plan.waits else None
+    if end is None:
+        return
+    reached = -(-end // plan.tick)  # the first whole millisecond at or past the end
+    state.setTimeoutTimestamp(max(reached - 1, state.getCurrentWatermarkMs(), 1))  # Spark calls when the watermark is past it
+
+
+# -- state -------------------------------------------------------------------------------------------------------
+
+
+def _recalled(plan: Plan, state: GroupState) -> Group:
+    """The group as the state store has it. It leaves memory until it is written again."""
+    if not state.exists:
+        return Group(plan)
+    token, snapshot = state.get
+    known = _remembered.pop(bytes(token), None)
+    return known[0] if known is not None else Group.restore(plan, bytes(snapshot))
+
+
+def _remember(plan: Plan, group: Group, state: GroupState) -> int:
+    """Write the group to the state store, or forget it when nothing it holds can matter; the snapshot's bytes."""
+    if group.is_idle:
+        if state.exists:
+            state.remove()
+        return 0
+    token, snapshot = os.urandom(16), group.snapshot()
+    state.update((token, snapshot))
+    _set_timeout(plan, group, state)
+    _remembered[token] = (group, len(snapshot))
+    while sum(size for _, size in _remembered.values()) > _MOST_REMEMBERED:
+        _remembered.popitem(last=False)
+    return len(snapshot)
