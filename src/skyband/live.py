@@ -51,14 +51,20 @@ class LiveRows:
             self._chunks.append(_Chunk(ordinal, ordinal if seq is None else seq[places], score[places]))
             self.count += len(places)
         if self.count > self.limit:
-            whole = self._whole()
-            places, _ = live_rows(read_only(whole.score), self.k)
-            places = places[np.searchsorted(whole.ordinal[places], reach) :]
-            self._hold(_Chunk(*(column[places] for column in whole)))
-            self.limit = 2 * self.count + _AT_LEAST
+            self.thin(reach)
         elif len(self._chunks) > _CHUNKS:
             self._hold(self._whole())
         return int(unknown)
+
+    def thin(self, reach: int) -> None:
+        """Look at all rows again: only those that can still win stay."""
+        from skyband.kernels.live import live_rows
+
+        whole = self._whole()
+        places, _ = live_rows(read_only(whole.score), self.k)
+        places = places[np.searchsorted(whole.ordinal[places], reach) :]
+        self._hold(_Chunk(*(column[places] for column in whole)))
+        self.limit = 2 * self.count + _AT_LEAST
 
     def _whole(self) -> _Chunk:
         if not self._chunks:

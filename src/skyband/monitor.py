@@ -232,6 +232,14 @@ class Monitor:
         if self._store.is_full:
             self._store.forget_all_but(united(lane.needed() for _, _, lane in self._lanes))
 
+    def shrink(self) -> None:
+        """Forget at once every row that cannot win any more, instead of now and then: before state is written down."""
+        self._usable()
+        if self._schema is not None:
+            for _, _, lane in self._lanes:
+                lane.shrink()
+            self._store.forget_all_but(united(lane.needed() for _, _, lane in self._lanes))
+
     def advance(self, time: Any) -> pa.Table:
         """Move the watermark to `time` without rows: no row before it is expected any more."""
         self._usable()

@@ -129,6 +129,14 @@ class Lane(ABC):
     def oldest_needed(self) -> int:
         """No row that arrived earlier is needed. Cheap, perhaps too small."""
 
+    @abstractmethod
+    def _reach(self) -> int:
+        """No coming window holds rows before this ordinal."""
+
+    def shrink(self) -> None:
+        """Hold no row that cannot win any more; between calls of this some may be held."""
+        self.live.thin(self._reach())
+
     @property
     def nbytes(self) -> int:
         return self.structure.nbytes + self.live.nbytes + sum(array.nbytes for array in self._arrays().values())

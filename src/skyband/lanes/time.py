@@ -99,9 +99,11 @@ class TimeLane(Lane):
         self.top_ordinal = top_ordinal
         gone = int(np.searchsorted(self.pane_time, upto - self._widest))  # the last windows answered hold the others
         self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
-        reach = int(self.pane_begin[0]) if len(self.pane_begin) else self.fed
-        self.live.extend(begin, seq, scores, reach)
+        self.live.extend(begin, seq, scores, self._reach())
         return emitted, resolved
+
+    def _reach(self) -> int:
+        return int(self.pane_begin[0]) if len(self.pane_begin) else self.fed
 
     def _resolve(self, ordinal: np.ndarray, begin: int, seq: np.ndarray) -> np.ndarray:
         """Arrival numbers of rows: new ones (from `begin` on) by `seq`, others live or in a top-k until now."""

@@ -212,6 +212,8 @@ class Group:
 
     def snapshot(self) -> bytes:
         """Everything remembered, in the format of `skyband.state`."""
+        for monitor in self.monitors:
+            monitor.shrink()
         header = {"marks": dict(self.plan.marks), "closed": self.closed, "pending": self.pending, "limit": self.limit}
         arrays = {f"monitor.{i}": np.frombuffer(monitor_to_bytes(one), np.uint8) for i, one in enumerate(self.monitors)}
         if self.open:

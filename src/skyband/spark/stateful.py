@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from skyband.spark.group import Group, Tally, result_schema
+from skyband.spark.group import Group, result_schema
 from skyband.spark.plan import Plan
-from skyband.spark.reduce import NEVER, from_bytes, to_bytes
+from skyband.spark.reduce import NEVER, candidate_schema, from_bytes, to_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,20 +40,21 @@ def answer_micro_batch(plan: Plan, frames: Iterable[pd.DataFrame], state: GroupS
     group = _recalled(plan, state)
     watermark = _watermark(plan, state)
     results = group.advance(watermark)
-    tallies: list[Tally] = []
+    rows, counts = [candidate_schema(plan).empty_table()], [np.zeros((0, 3 + plan.scores), np.int64)]
     for frame in () if state.hasTimedOut else frames:
-        for rows, counts, latest in zip(frame["rows"], frame["counts"], frame["latest"], strict=True):
-            if rows is not None:
-                answers, tally = group.add(from_bytes(rows), _counts(plan, counts))
-                results += answers
-                tallies.append(tally)
+        for data, counted, latest in zip(frame["rows"], frame["counts"], frame["latest"], strict=True):
+            if data is not None:
+                rows.append(from_bytes(data))
+                counts.append(np.frombuffer(counted, np.int64).reshape(-1, 3 + plan.scores))
                 if latest > NEVER and plan.waits:
-                    watermark = max(watermark, int(latest) - plan.lateness * plan.tick)
+                    watermark = max(watermark, (int(latest) // plan.tick - plan.lateness) * plan.tick)
+    answers, tally = group.add(pa.concat_tables(rows[1:] or rows), np.concatenate(counts))
+    results += answers
     # a group's own rows show how far the stream's watermark is at least: their windows need not wait for the next batch
     results += group.advance(watermark)
     size = _remember(plan, group, state)
-    sums = _summed(plan, tallies)
-    row = [_packed(plan, results), sums.rows, sums.null_times, group.candidates, size, *sums.late, *sums.nulls.reshape(-1)]
+    packed = to_bytes(pa.concat_tables(results)) if results else None
+    row = [packed, tally.rows, tally.null_times, group.candidates, size, *tally.late, *tally.nulls.reshape(-1)]
     yield pd.DataFrame([row], columns=["results", *tally_names(plan)])
 
 
@@ -66,19 +67,6 @@ def answer_batch(plan: Plan, parts: pa.Table) -> pa.Table:
         answers, _ = group.add(pa.concat_tables(whole), np.zeros((0, 3 + plan.scores), np.int64))
         results = answers + group.finish()
     return pa.concat_tables(results) if results else result_schema(plan).empty_table()
-
-
-def _counts(plan: Plan, data: bytes) -> np.ndarray:
-    return np.frombuffer(data, np.int64).reshape(-1, 3 + plan.scores)
-
-
-def _summed(plan: Plan, tallies: list[Tally]) -> Tally:
-    none = Tally(0, 0, np.zeros(len(plan.paces), np.int64), np.zeros((len(plan.paces), plan.scores), np.int64))
-    return Tally(*(sum(parts) for parts in zip(none, *tallies, strict=True)))  # type: ignore[arg-type]
-
-
-def _packed(plan: Plan, results: list[pa.Table]) -> bytes | None:
-    return to_bytes(pa.concat_tables(results)) if results else None
 
 
 # -- time --------------------------------------------------------------------------------------------------------
