@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from reference import Asked, Event, Reference
-from skyband.errors import StateError
+from skyband.errors import SchemaError, StateError
 from skyband.spark import stateful
 from skyband.spark.group import Group
 from skyband.spark.plan import Plan, make_request
@@ -328,3 +328,9 @@ def test_what_a_task_holds_is_bounded_and_the_answer_the_same(monkeypatch: pytes
     monkeypatch.setattr("skyband.spark.reduce.MOST_HELD", 10)
     monkeypatch.setattr("skyband.spark.reduce.MOST_BYTES", 500)
     assert seen(case, batch_answer(plan, tasks_of(case, plan))) == whole
+
+
+def test_a_time_too_far_for_sparks_watermark_is_refused_with_a_remedy() -> None:
+    case, plan = simple(query(slide=5), rows=10, step=10**17)
+    with pytest.raises(SchemaError, match=r"steps of 5; divide the time"):
+        Cluster(plan).batch(tasks_of(case, plan, 0))

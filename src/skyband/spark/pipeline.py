@@ -96,6 +96,12 @@ def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Colum
 
 def _tie(df: DataFrame, arrival: str | None) -> Column:
     if arrival is None:
+        for field in df.schema.fields:
+            if "map<" in field.dataType.simpleString():
+                raise SchemaError(
+                    f"the column {field.name!r} is a {field.dataType.simpleString()}, which Spark cannot hash: rows of equal "
+                    "score and time could not be told apart; name a column that orders them: arrival='...'"
+                )
         return F.xxhash64(*(F.col(_quoted(name)) for name in df.columns))
     kind = df.schema[arrival].dataType
     column = F.col(_quoted(arrival))
@@ -111,18 +117,12 @@ def _quoted(name: str) -> str:
 
 
 def _reduced(df: DataFrame, plan: Plan) -> DataFrame:
-    fields = [StructField(f"g{at}", from_arrow_type(plan.schema.field(i).type)) for at, i in enumerate(plan.groups)]
-    fields += [StructField(name, from_arrow_type(kind)) for name, kind in TRAVELLING.items()]
+    fields = [StructField(name, from_arrow_type(kind)) for name, kind in {**plan.group_types, **TRAVELLING}.items()]
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return reduced(plan, batches)
 
     return df.mapInArrow(step, StructType(fields))
-
-
-def _group_columns(plan: Plan) -> list[Column]:
-    """What rows are brought together by; a constant where there are no groups."""
-    return [F.col(f"g{i}") for i in range(len(plan.groups))] or [F.lit(0).alias("g")]
 
 
 # -- the windows -------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
 
     output = StructType([StructField("results", BinaryType()), *(StructField(name, LongType()) for name in tally_names(plan))])
     kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
-    answered = parts.groupBy(*_group_columns(plan)).applyInPandasWithState(step, output, kept, "append", timeout)
+    answered = parts.groupBy(*plan.group_types).applyInPandasWithState(step, output, kept, "append", timeout)
     answered = answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan))
     return answered.mapInArrow(_unpacked, _flat_schema(plan))
 
@@ -168,7 +168,7 @@ def _batch(parts: DataFrame, plan: Plan) -> DataFrame:
     def step(table: pa.Table) -> pa.Table:
         return answer_batch(plan, table)
 
-    return parts.groupBy(*_group_columns(plan)).applyInArrow(step, _flat_schema(plan))
+    return parts.groupBy(*plan.group_types).applyInArrow(step, _flat_schema(plan))
 
 
 def _flat_schema(plan: Plan) -> StructType:

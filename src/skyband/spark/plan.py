@@ -67,6 +67,12 @@ class Plan:
     marks: Mapping[str, str]  # what a checkpoint must agree with: a digest per query, and of the rest
 
     @property
+    def group_types(self) -> dict[str, pa.DataType]:
+        """What rows are brought together by: the group columns as g0, g1, …; one constant where there are none."""
+        types = {f"g{at}": self.schema.field(i).type for at, i in enumerate(self.groups)}
+        return types or {"g0": pa.int32()}
+
+    @property
     def counts_rows(self) -> bool:
         """Some query counts rows: then every row must travel, for each moves the windows."""
         return any(pace.slide is None for pace in self.paces)

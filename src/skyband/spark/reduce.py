@@ -23,6 +23,7 @@ MOST_HELD = 1 << 20  # candidates in memory before they are sent on
 MOST_BYTES = 1 << 26  # of one group's candidates in one row
 NULL_TIMES = -1  # in place of a pace: rows without a time
 NEVER = int(np.iinfo(np.int64).min)
+_FARTHEST = (1 << 63) // 1000 - 1  # microseconds from the epoch: pandas, through which marks pass, counts nanoseconds
 
 TRAVELLING = {
     "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a row of its own
@@ -162,17 +163,16 @@ class _Task:
         return (table, group) if order is None else (table.take(pa.array(order)), group[order])
 
     def _row(self, number: int, **values: Any) -> pa.RecordBatch:
-        names = [f"g{i}" for i in range(len(self.plan.groups))]
         arrays = [pa.array([values.get(name)], kind) for name, kind in TRAVELLING.items()]
-        return pa.record_batch([*self.groups.values(number), *arrays], names=[*names, *TRAVELLING])
+        return pa.record_batch([*self.groups.values(number), *arrays], names=[*self.plan.group_types, *TRAVELLING])
 
     def _mark(self, latest: int) -> int:
         """The greatest time as Spark's watermark counts it, in microseconds."""
         mark = latest // self.plan.tick * 1000
-        if not -(1 << 62) < mark < 1 << 62:
+        if abs(mark) > _FARTHEST:
             raise SchemaError(
-                f"the time {latest} is beyond what Spark's watermark can count in steps of {self.plan.tick}; "
-                "divide the time column, or use a timestamp"
+                f"the time {latest} is beyond what Spark's watermark can count in steps of {self.plan.tick}; divide the time "
+                "column, or use windows and a lateness with a greater common divisor"
             )
         return mark
 
@@ -267,7 +267,7 @@ class _GroupNumbers:
 
     def values(self, number: int) -> list[pa.Array]:
         """The group's value in each group column."""
-        return self._values[number] if self.columns else []
+        return self._values[number] if self.columns else [pa.array([0], pa.int32())]
 
 
 def to_bytes(table: pa.Table) -> bytes:
