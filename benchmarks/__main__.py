@@ -1,4 +1,4 @@
-"""`./run bench [numbers|grid|all]`: tables for people, JSON and pictures for the record."""
+"""`./run bench [numbers|grid|spark]`: tables for people, JSON and pictures for the record."""
 
 from __future__ import annotations
 
@@ -82,6 +82,28 @@ def grid_command(
     console.print(f"written to {path}; auto within 1.3 times of the best in {within} of {len(verdicts)} cells")
     for picture in plot.grid_pictures(results, RESULTS, emit):
         console.print(f"drawn {picture}")
+
+
+@app.command("spark")
+def spark_command(
+    events: Annotated[
+        int, typer.Option(min=1000, help="how many; a slow system gets fewer, and the table says so")
+    ] = 5_000_000,
+    settings: Annotated[str, typer.Option(help="which of A,B,C; all of them by default")] = "",
+    scores: Annotated[str, typer.Option(help="which of uniform,sine,falling")] = "uniform,sine",
+    systems: Annotated[str, typer.Option(help="names, as in skyband,driver-merge; all of them by default")] = "",
+    repeat: Annotated[int, typer.Option(min=1, help="runs of each; the middle one counts")] = 1,
+    check: Annotated[
+        bool, typer.Option("--check", help="measure nothing: compare every system's windows with sorting")
+    ] = False,
+) -> None:
+    """skyband on Spark beside Spark's own ways and a hand-written one."""
+    from benchmarks.spark.command import compare, measure  # needs pyspark, the other commands do not
+
+    if check:
+        compare(console, settings, scores, systems)
+    else:
+        measure(console, RESULTS, _write, events, settings, scores, systems, repeat)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,90 @@
+"""THE TABLE: every system that is measured, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import skyband as sb
+from benchmarks.spark import rivals
+from benchmarks.spark.events import SPARK_SCHEMA
+from benchmarks.spark.settings import FILES_A_BATCH, Setting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class System:
+    """How one system answers.
+
+    `answer` turns the stream of events into the stream of windows; `run`, where a system writes by itself, into a
+    stream writer that is told the folder of its results. `windows` says what its rows are: "ranked", "changes", or ""
+    for a floor. `caps` are the events it gets in a setting where all of them would take longer than a minute.
+    `config` is what it does better with than with skyband's session.
+    """
+
+    name: str
+    answer: Callable[[DataFrame, Setting], DataFrame] | None = None
+    run: Callable[[DataFrame, Setting, Path | None], Any] | None = None
+    windows: str = "ranked"
+    caps: dict[str, int] = field(default_factory=dict)
+    config: dict[str, str] = field(default_factory=dict)
+
+    def writer(self, events: DataFrame, setting: Setting, out: Path | None) -> Any:
+        """The query, ready to start: rows to nowhere, or as parquet files to `out`."""
+        if self.run is not None:
+            return self.run(events, setting, out)
+        assert self.answer is not None
+        rows = self.answer(events, setting).writeStream
+        return rows.format("noop") if out is None else rows.format("parquet").option("path", str(out))
+
+
+def _skyband(emit: str) -> Callable[[DataFrame, Setting], DataFrame]:
+    def answer(events: DataFrame, setting: Setting) -> DataFrame:
+        import skyband.spark as sks
+
+        window = sb.TimeWindow(setting.size_text, slide=setting.slide_text)
+        return sks.monitor(events, [sb.TopK(name="top", k=setting.k, score="score", window=window, emit=emit)], time="ts")
+
+    return answer
+
+
+TABLE = {
+    system.name: system
+    for system in (
+        System("skyband", _skyband("snapshots")),
+        System("skyband-changes", _skyband("changes"), windows="changes"),
+        System("driver-merge", run=rivals.driver_merge),
+        System("two-stage", rivals.two_stage, caps={"B": 640_000}),
+        System("sliding", rivals.sliding, caps={"A": 1_000_000, "B": 64_000}),
+        System("pass-through", rivals.pass_through, windows=""),
+        System("max", rivals.tumbling_max, windows=""),
+        System("read", rivals.read, windows=""),
+    )
+}
+
+
+def session(scratch: Path, system: System | None = None) -> SparkSession:
+    """The Spark everybody gets: two cores and what skyband sets, then what `system` does better with."""
+    from skyband.spark.session import session
+
+    config = {
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(scratch),
+        "spark.sql.streaming.numRecentProgressUpdates": "100000",
+        "spark.ui.enabled": "false",
+    }
+    return session("skyband benchmark", cores=2, config=config | (system.config if system else {}))
+
+
+def start(system: System, spark: SparkSession, files: Path, setting: Setting, checkpoint: Path, out: Path | None) -> Any:
+    """Start the system on the files; it ends by itself when all are read."""
+    events = spark.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", FILES_A_BATCH).parquet(str(files))
+    if out is not None:
+        out.mkdir(parents=True)
+    writer = system.writer(events, setting, out).option("checkpointLocation", str(checkpoint))
+    return writer.outputMode("append").trigger(availableNow=True).start()
