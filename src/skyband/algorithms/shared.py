@@ -107,7 +107,8 @@ class SharedViews(Ranked):
             move_rows(state, self._state)
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
-        return int(kernel.answer_windows(self._state, self.tops, self.ks, begin, scores, windows, start, results))
+        ahead, limit = self._ceilings
+        return int(kernel.answer_windows(self._state, self.tops, self.ks, begin, scores, limit, ahead, windows, start, results))
 
     @property
     def candidates(self) -> int:
