@@ -82,6 +82,9 @@ def keep_best(score, ordinal, count, keep):
 @jit
 def sort_best(score, ordinal, count):
     """Sort the first `count` rows, best first. O(count log count) expected."""
+    if count <= SMALL:
+        _insertion_sort(score, ordinal, 0, count)
+        return
     stack = np.empty((64, 2), np.int64)
     stack[0, 0], stack[0, 1] = 0, count
     depth = 1

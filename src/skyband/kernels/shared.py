@@ -44,7 +44,8 @@ COLUMNS = 13
 ALL = np.iinfo(np.int64).max // 2  # as a rank: behind the last
 COMPLETE = -1  # in FLOOR_ORDINAL: nothing is below the floor
 TREND = 16  # a view that is refilled again within so many windows is on a falling stream: it takes more rows at once
-MANY = 2 * FEW  # rows that left are taken out one by one up to this number, then all at once
+LEAVING = 4  # if more rows than this left, they are taken out in one pass over the view
+MANY = 2 * FEW  # a view is passed over, too, when after so many single steps there are still rows to take out
 OVERRUN = 16  # a single view that is offered so many times k rows before its next window is filled anew there instead
 RUN = 64  # rows compared with the lowest floor at once
 SHORT = 4  # runs up to this length are compared one by one
@@ -356,11 +357,12 @@ def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, windows, sta
         best = ALL
         source = views[query, START]
         head, waiting, tail = views[query, HEAD], views[query, WAITING], views[query, TAIL]
-        if leap:
-            _catch_up(views, score, ordinal, tops, query, k)
+        # where fewer than k rows are left there is no use in taking out the others
+        spent = views[query, FLOOR_ORDINAL] != COMPLETE and (tail - head < k or queue_ordinal[tail - k] < first)
+        if leap or spent:
             _refill(state, query, k, first, end, run_score, run_ordinal, buffer_score, buffer_ordinal)
             best = 0
-        elif tail - waiting > FEW:
+        elif tail - waiting > FEW or (tail - head > LEAVING and queue_ordinal[head + LEAVING] < first):
             _merge_waiting(state, query, k, first, buffer_score, buffer_ordinal)
         elif tail > waiting or (tail > head and queue_ordinal[head] < first):
             best = _update(views, score, ordinal, queue_score, queue_ordinal, query, first, watch_floor[views[query, WATCH]])
