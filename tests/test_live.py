@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyband.kernels.live import BLOCK, live_rows
+from skyband.kernels.live import live_rows
+from skyband.kernels.tables import BLOCK
 from skyband.live import LiveRows
 
 SCORES = st.lists(st.sampled_from([float("nan"), float("-inf"), float("inf"), *map(float, range(6))]), max_size=60)
@@ -16,7 +17,7 @@ SCORES = st.lists(st.sampled_from([float("nan"), float("-inf"), float("inf"), *m
 @given(scores=SCORES, k=st.integers(1, 9))
 def test_no_row_that_can_win_is_lost(scores: list[float], k: int) -> None:
     """A row can win while fewer than k newer rows rank above it; of equal scores the newer ranks above."""
-    places, unknown = live_rows(np.array(scores, float), k)
+    places, unknown, _ = live_rows(np.array(scores, float), k)
     assert places.tolist() == sorted(set(places.tolist()))
     assert unknown == sum(score != score for score in scores)
     for place, score in enumerate(scores):
@@ -24,6 +25,34 @@ def test_no_row_that_can_win_is_lost(scores: list[float], k: int) -> None:
         if score == score and above < k:
             assert place in places
     assert not any(scores[place] != scores[place] for place in places)
+
+
+@given(scores=SCORES, k=st.integers(1, 9), copies=st.integers(1, 20), seed=st.integers(0, 9))
+def test_every_score_is_a_number_below_its_ceiling(scores: list[float], k: int, copies: int, seed: int) -> None:
+    """Long enough for several blocks; a block of which nothing is known has the ceiling NaN."""
+    values = np.repeat(np.array(scores, float), copies)
+    np.random.default_rng(seed).shuffle(values)
+    _, _, ceilings = live_rows(values, k)
+    assert len(ceilings) == -(-len(values) // BLOCK)
+    for block, ceiling in enumerate(ceilings):
+        inside = values[block * BLOCK : (block + 1) * BLOCK]
+        assert np.isnan(ceiling) or (inside < ceiling).all()
+
+
+def test_ceilings_tell_quiet_blocks_from_others() -> None:
+    """Far from the newest rows every block's ceiling is close to what its scores are, or to the floor there."""
+    scores = np.random.default_rng(3).random(100_000)
+    _, _, ceilings = live_rows(scores, 10)
+    assert (ceilings[: len(ceilings) // 2] > 0.999).all() and (ceilings < 1.001).all()
+    assert np.isnan(live_rows(np.array([1.0, np.nan]), 1)[2]).all()
+    assert np.isnan(live_rows(np.array([1.0, np.inf]), 1)[2]).all()
+
+
+def test_rows_of_no_later_window_are_only_counted() -> None:
+    scores = np.array([np.nan, 5.0, np.nan, 1.0, 2.0, np.nan])
+    walk = LiveRows(1, by_arrival=True).walk(scores, 3)
+    assert 4 in walk.places and (walk.places >= 3).all()
+    assert (walk.unknown, walk.ceilings.ahead) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +64,7 @@ def test_no_row_that_can_win_is_lost(scores: list[float], k: int) -> None:
     ],
 )
 def test_few_others_stay(name: str, scores: np.ndarray, most: int) -> None:
-    places, _ = live_rows(scores, 50)
+    places, _, _ = live_rows(scores, 50)
     assert 50 <= len(places) <= most, name
 
 
@@ -44,7 +73,8 @@ def test_what_is_kept_is_thinned_as_the_stream_runs() -> None:
     live = LiveRows(20, by_arrival=True)
     scores = np.random.default_rng(2).random(1_000_000)
     for begin in range(0, len(scores), 1000):
-        live.extend(begin, None, scores[begin : begin + 1000], begin + 1000 - 100_000)
+        new = scores[begin : begin + 1000]
+        live.extend(begin, None, new, live.walk(new).places, begin + 1000 - 100_000)
     assert live.count < 20_000
     window = scores[-100_000:]
     for place in np.argsort(window)[-20:]:

@@ -12,7 +12,9 @@ from skyband.algorithms import build
 from skyband.algorithms.contract import Plan
 from skyband.algorithms.shared import SharedViews
 from skyband.kernels.ladder import LEAF
-from skyband.kernels.tables import SAME, Windows
+from skyband.kernels.live import live_rows
+from skyband.kernels.tables import SAME, Ceilings, Windows
+from skyband.schedule import count_windows
 
 Query = tuple[int, int, int]
 
@@ -72,6 +74,38 @@ def test_invariants_hold_all_the_way(stream: str) -> None:
     for upto in range(0, 6001, 499):
         feed(shared, scores[:upto])
         shared.check_invariants()
+
+
+@pytest.mark.parametrize("ahead", [0, 300])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_what_is_known_of_the_scores_changes_no_answer(stream: str, ahead: int) -> None:
+    """Blocks below the floor are passed over; of the first `ahead` rows of each call nothing is known."""
+    scores = STREAMS[stream](np.arange(8000))
+    scores[1234:1300] = np.inf
+    scores[::700] = np.nan
+    size, slide, k = 2000, 37, 5
+    tops: dict[str, list[list[int]]] = {"shared": [], "oracle": []}
+    for name, found in tops.items():
+        algorithm, begin = build(name, plan_of((size, slide, k))), 0
+        for stop in (slide * 40, slide * 41, slide * 150, slide * 216):
+            windows = count_windows(0, size, slide, 0, begin, stop, last_only=False)
+            ceilings = Ceilings(ahead, live_rows(scores[begin + ahead : stop], k)[2])
+            for start, until, results in algorithm.advance(begin, scores[begin:stop], windows, None, ceilings):
+                for at in range(start, until):
+                    span = slice(results.begin[at], results.begin[at] + max(0, results.size[at]))
+                    found.append(results.ordinal[span].tolist() if results.size[at] != SAME else found[-1])
+            begin = stop
+    assert tops["shared"] == tops["oracle"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 300), st.sampled_from([-1.0, -0.001, 0.0, 0.5])), min_size=1, max_size=12), queries(900)
+)
+@settings(max_examples=60, deadline=None)
+def test_falling_runs_of_any_length(runs: list[tuple[int, float]], asked: Query) -> None:
+    """A refill that begins with a falling run takes it as it is; rows behind it may be as good or better."""
+    scores = np.concatenate([np.arange(length) * step for length, step in runs])
+    assert by_end(answers_of("shared", scores, asked)) == by_end(answers_of("oracle", scores, asked))
 
 
 def test_the_ladder_is_used() -> None:

@@ -13,8 +13,11 @@ from skyband.errors import SchemaError
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def to_table(batch: Any) -> pa.Table:
-    """The rows of `batch`, dictionary and view columns decoded, an unnamed pandas index left out."""
+def to_table(batch: Any, known: pa.Schema | None = None) -> pa.Table:
+    """The rows of `batch`, dictionary and view columns decoded, an unnamed pandas index left out.
+
+    `known` is the schema of an earlier table: there is nothing to do to one that has it.
+    """
     try:
         if isinstance(batch, pa.Table):
             table = batch
@@ -29,7 +32,7 @@ def to_table(batch: Any) -> pa.Table:
                 f"cannot read a batch of type {type(batch).__name__}; push a pyarrow Table or RecordBatch, "
                 "a pandas or polars DataFrame, or a dict of columns"
             )
-        table = _plain(table)
+        table = table.replace_schema_metadata(None) if table.schema == known else _plain(table)
     except SchemaError:
         raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
@@ -88,6 +91,8 @@ def _column(values: Any) -> Any:
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """`table` with its columns in the order of `schema`; SchemaError when names or types differ from it."""
+    if table.schema == schema:
+        return table
     have, want = set(table.column_names), set(schema.names)
     if missing := sorted(want - have):
         raise SchemaError(
@@ -108,4 +113,4 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
                     f"cast it to {field.type} before pushing"
                 )
             table = table.set_column(place, field, pa.nulls(len(table), field.type))
-    return table.cast(schema) if table.schema != schema else table
+    return table.cast(schema)

@@ -36,8 +36,11 @@ class Emitted(NamedTuple):
     @classmethod
     def join(cls, parts: list[Emitted]) -> Emitted:
         if not parts:
-            return cls.room(0)
+            return NO_EVENTS
         return parts[0] if len(parts) == 1 else cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+NO_EVENTS = Emitted.room(0)
 
 
 def row_column_names(names: list[str], taken: tuple[str, ...] = RESULT_COLUMNS) -> list[str]:

@@ -6,11 +6,19 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from skyband.algorithms.contract import read_only
+from skyband.kernels.tables import Ceilings
 
 _AT_LEAST = 1 << 13  # fewer rows are not worth looking at again
 _CHUNKS = 64  # more make lookups slow
+
+
+def _pooled(count: int, kind: type) -> np.ndarray:
+    """An array in Arrow's memory pool, which keeps what is freed: pages that come anew from the system cost more than
+    filling them."""
+    return np.frombuffer(pa.allocate_buffer(8 * count), kind)
 
 
 class _Chunk(NamedTuple):
@@ -19,6 +27,14 @@ class _Chunk(NamedTuple):
     ordinal: np.ndarray
     seq: np.ndarray  # arrival numbers: the ordinals themselves in a count lane
     score: np.ndarray
+
+
+class Walk(NamedTuple):
+    """What a walk over new scores found."""
+
+    places: np.ndarray  # of the rows that can still win, increasing
+    unknown: int  # scores that are NaN
+    ceilings: Ceilings  # of the scores
 
 
 class LiveRows:
@@ -35,33 +51,40 @@ class LiveRows:
         self.count = 0
         self._chunks: deque[_Chunk] = deque()
 
-    def extend(self, first_ordinal: int, seq: np.ndarray | None, score: np.ndarray, reach: int) -> int:
-        """Add rows with consecutive ordinals (and `seq`, if that differs); no later window holds rows before the
-        ordinal `reach`.
-
-        Returns how many of the scores are NaN, which the walk over them finds out by the way.
-        """
+    def walk(self, score: np.ndarray, begin: int = 0) -> Walk:
+        """Find the rows that can still win among new ones, of which those before the place `begin` are in no later
+        window."""
         from skyband.kernels.live import live_rows
 
+        before = 0
+        if begin > 0 and np.isnan(score[:begin].max()):  # a maximum that is NaN: one pass as fast as any
+            before = int(np.count_nonzero(np.isnan(score[:begin])))
+        places, unknown, limit = live_rows(read_only(score[begin:]), self.k)
+        if begin > 0:
+            places = places + begin
+        return Walk(places, before + int(unknown), Ceilings(begin, limit))
+
+    def extend(self, first_ordinal: int, seq: np.ndarray | None, score: np.ndarray, places: np.ndarray, reach: int) -> None:
+        """Add the rows at the `places` that a walk found among rows with consecutive ordinals (and `seq`, if that
+        differs); no later window holds rows before the ordinal `reach`."""
         while self._chunks and self._chunks[0].ordinal[-1] < reach:
             self.count -= len(self._chunks.popleft().ordinal)
-        places, unknown = live_rows(read_only(score), self.k)
         if len(places):
-            ordinal = first_ordinal + places
-            self._chunks.append(_Chunk(ordinal, ordinal if seq is None else seq[places], score[places]))
+            ordinal = np.add(places, first_ordinal, out=_pooled(len(places), np.int64))
+            kept = np.take(score, places, out=_pooled(len(places), np.float64), mode="clip")
+            self._chunks.append(_Chunk(ordinal, ordinal if seq is None else seq[places], kept))
             self.count += len(places)
         if self.count > self.limit:
             self.thin(reach)
         elif len(self._chunks) > _CHUNKS:
             self._hold(self._whole())
-        return int(unknown)
 
     def thin(self, reach: int) -> None:
         """Look at all rows again: only those that can still win stay."""
         from skyband.kernels.live import live_rows
 
         whole = self._whole()
-        places, _ = live_rows(read_only(whole.score), self.k)
+        places, _, _ = live_rows(read_only(whole.score), self.k)
         places = places[np.searchsorted(whole.ordinal[places], reach) :]
         self._hold(_Chunk(*(column[places] for column in whole)))
         self.limit = 2 * self.count + _AT_LEAST
@@ -82,13 +105,15 @@ class LiveRows:
 
     def seqs(self, since: int = 0) -> np.ndarray:
         """Arrival numbers of all rows that arrived from `since` on, by ordinal."""
-        parts = [np.zeros(0, np.int64)]
-        for chunk in self._chunks:
+        parts: list[np.ndarray] = []
+        for chunk in reversed(self._chunks):
             if not self.by_arrival:
                 parts.append(chunk.seq[chunk.seq >= since])
-            elif chunk.seq[-1] >= since:
-                parts.append(chunk.seq[np.searchsorted(chunk.seq, since) :])
-        return parts[1] if len(parts) == 2 else np.concatenate(parts)
+            elif chunk.seq[-1] < since:
+                break
+            else:
+                parts.append(chunk.seq[chunk.seq.searchsorted(since) :])
+        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *reversed(parts)])
 
     def find(self, ordinal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Arrival numbers of the rows `ordinal`, and which of them are here at all."""

@@ -137,7 +137,7 @@ class Monitor:
         `batch`: a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or {name: array}.
         """
         self._usable()
-        table = to_table(batch)
+        table = to_table(batch, self._schema)
         if len(table) == 0:
             if self._schema is not None:
                 conform(table, self._schema)

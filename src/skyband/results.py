@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skyband.changes import EVENTS, Emitted, row_column_names
+from skyband.changes import EVENTS, NO_EVENTS, Emitted, row_column_names
 from skyband.clock import Clock
 from skyband.lanes import Lane, TimeLane
 from skyband.query import TopK
@@ -28,9 +28,8 @@ class ResultTable:
         self._has_count = True in kinds
         self._clock = clock
         self._row_names = row_column_names(schema.names) if schema is not None else []
-        nothing = Emitted.room(0)
         rows = schema.empty_table() if schema is not None else pa.table({})
-        self.empty = self._table(*nothing, np.zeros(0, bool), rows)
+        self.empty = self._table(*NO_EVENTS, np.zeros(0, bool), rows)
 
     def build(self, parts: list[Part], rows_of: Callable[[np.ndarray], pa.Table]) -> pa.Table:
         """The table of `parts`, queries in the order they were added; `rows_of` finds rows by arrival number."""

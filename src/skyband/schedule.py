@@ -20,8 +20,10 @@ def count_windows(query: int, size: int, slide: int, since: int, after: int, upt
     `last_only`: just the last of them, as nobody wants to hear of the others.
     """
     first_number, last_number = after // slide + 1, upto // slide
-    if last_only:
-        first_number = max(first_number, last_number)
+    if last_only and first_number <= last_number:
+        upto = last_number * slide
+        one = np.array([query, last_number, max(upto - size, since), upto], np.int64)
+        return Windows(one[:1], one[1:2], one[2:3], one[3:], np.zeros(1, bool))
     number = np.arange(first_number, last_number + 1, dtype=np.int64)
     end = number * slide
     asked = len(number)

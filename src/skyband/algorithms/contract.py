@@ -28,10 +28,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skyband.errors import StateError
-from skyband.kernels.tables import Panes, Results, Tops, Windows
+from skyband.kernels.tables import Ceilings, Panes, Results, Tops, Windows
 from skyband.state import pack, unpack
 
 _ROOM = 1 << 16  # places in one round of Results
+UNKNOWN_CEILINGS = Ceilings(0, np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Ranked(ABC):
     shares: ClassVar[bool] = False  # serves plans of several queries
     wants_panes: ClassVar[bool] = False  # needs `panes` in advance()
     _state: Any  # a NamedTuple of numpy arrays: all there is to remember besides `tops` and `next`
+    _ceilings: Ceilings  # of the rows being taken
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -84,18 +86,28 @@ class Ranked(ABC):
         self.tops = Tops(np.zeros((queries, k)), np.zeros((queries, k), np.int64), np.zeros(queries, np.int64))
         self._state = self._empty()
 
-    def advance(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None = None) -> Iterator[Answers]:
+    def advance(
+        self,
+        begin: int,
+        scores: np.ndarray,
+        windows: Windows,
+        panes: Panes | None = None,
+        ceilings: Ceilings = UNKNOWN_CEILINGS,
+    ) -> Iterator[Answers]:
         """Take the rows `scores`, whose first has the ordinal `begin`, and answer `windows`, in rounds.
 
-        The iterator must be exhausted: it does the work.
+        `ceilings` is what is known of the scores already; it may save work and changes no answer. The iterator must be
+        exhausted: it does the work.
         """
+        self._ceilings = ceilings
         if begin > self.next:
             self._state = self._empty()
             self.next = begin
         scores = read_only(scores)
         last = begin + len(scores)
         asked = len(windows.query)
-        room = max(min(_ROOM, int(asked * self.ks.max())), int(self.ks.max()))
+        k = self.plan.largest_k
+        room = max(min(_ROOM, asked * k), k)
         results = Results(np.zeros(asked, np.int64), np.zeros(asked, np.int64), np.empty(room), np.empty(room, np.int64))
         start = 0
         self._prepare(begin, scores, windows, panes)

@@ -10,12 +10,12 @@ Paper: the idea of the PH-Tree (ICDE24), many queries over one tree of partition
 rows are those of TKDE17, section 3.
 Guarantee: exact, for any scores.
 Cost: one vectorized comparison a row; O(k), vectorized, for a row that reaches a view or leaves it and for a changed
-answer; a refill is O(l + K log(n / l)), with n the rows of the widest window, K = 2 k + 16 for the largest k and partitions
-of l = sqrt(n K) rows; ranking them, when first asked for, is O(1) a row. On a random stream a view is refilled once
-in hundreds of windows; on a falling one at most once a window, and only after about k rows
-have left it.
-Memory: 8 bytes a row of the widest window, rounded up to a power of two; 32 K n / l bytes for the ladder; about
-170 k + 5000 bytes for each view and its queue.
+answer; a refill is O(l + K log(n / l)), with n the rows of the widest window, K = max(2 k + 16, 64) for the largest k
+and partitions of l = sqrt(n K) rows; ranking them, when first asked for, is O(1) a row. On a random stream a view is
+refilled once in hundreds of windows; on a falling one at most once a window, and only after about k rows have left it;
+there a refill is O(l + K), because the window's oldest rows are its best.
+Memory: 8 bytes a row of the widest window, rounded up to a power of two; 32 K n / l bytes for the ladder; at most
+170 k + 10 000 bytes for each view and its queue.
 Deviations: TKDE17 merges the partitions' best rows into one candidate list and counts dominators. Here they are
 kept in a binary tree instead, because that list holds K n / l rows on a falling stream and each refill would pass
 over it, while the tree is never visited in more than 2 log2(n / l) nodes; and a candidate list for the largest n
@@ -107,7 +107,8 @@ class SharedViews(Ranked):
             move_rows(state, self._state)
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
-        return int(kernel.answer_windows(self._state, self.tops, self.ks, begin, scores, windows, start, results))
+        ahead, limit = self._ceilings
+        return int(kernel.answer_windows(self._state, self.tops, self.ks, begin, scores, limit, ahead, windows, start, results))
 
     @property
     def candidates(self) -> int:

@@ -55,9 +55,10 @@ def _partition(score, ordinal, low, stop):
     _swap(score, ordinal, middle, last)
     place = low
     for i in range(low, last):
-        if outranks(score[i], ordinal[i], s, o):
-            _swap(score, ordinal, i, place)
-            place += 1
+        here, own = score[i], ordinal[i]  # swapped without a branch, which would be guessed wrong every other time
+        score[i], ordinal[i] = score[place], ordinal[place]
+        score[place], ordinal[place] = here, own
+        place += (here > s) | ((here == s) & (own > o))
     _swap(score, ordinal, place, last)
     return place
 
@@ -81,6 +82,9 @@ def keep_best(score, ordinal, count, keep):
 @jit
 def sort_best(score, ordinal, count):
     """Sort the first `count` rows, best first. O(count log count) expected."""
+    if count <= SMALL:
+        _insertion_sort(score, ordinal, 0, count)
+        return
     stack = np.empty((64, 2), np.int64)
     stack[0, 0], stack[0, 1] = 0, count
     depth = 1

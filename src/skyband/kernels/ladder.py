@@ -122,8 +122,10 @@ def _nodes_over(leaves, begin, stop, nodes):
 
 @jit
 def _above(score, ordinal, count, floor, floor_ordinal):
-    """How many of a sorted run outrank the floor."""
+    """How many of a sorted run outrank the floor: often none."""
     low, high = 0, count
+    if count > 0 and not outranks(score[0], ordinal[0], floor, floor_ordinal):
+        return 0
     while low < high:
         middle = (low + high) // 2
         if outranks(score[middle], ordinal[middle], floor, floor_ordinal):
@@ -148,6 +150,20 @@ def _collect_rows(state, begin, stop, floor, buffer_score, buffer_ordinal, count
 
 
 @jit
+def _take_falling(state, first, end, keep, score, ordinal):
+    """Take rows from `first` on into (score, ordinal) as long as each is below the one before: they are sorted as they
+    come. Returns how many, at most `keep`."""
+    mask = state.ring.shape[0] - 1
+    last = np.inf
+    count = 0
+    while count < keep and first + count < end and state.ring[(first + count) & mask] < last:
+        last = state.ring[(first + count) & mask]
+        score[count], ordinal[count] = last, first + count
+        count += 1
+    return count
+
+
+@jit
 def _is_ranking_due(state, rows):
     """Rank the leaves, or read `rows` raw this once? A leaf costs several times its rows' reading to rank, which pays
     when questions come often: raw reading is for those that come after a long time, as long as it has not yet read
@@ -165,12 +181,14 @@ def best_of(state, first, end, keep, score, ordinal, buffer_score, buffer_ordina
     """The best `keep` rows of [first, end) into (score, ordinal), sorted. Returns how many there are.
 
     All rows up to `end` are taken. `keep` is at most what a node keeps; the two runs have room for twice that.
-    O(LEAF + keep log(leaves)).
+    O(LEAF + keep log(leaves)); O(LEAF + keep) on a falling stream, whose best rows are the oldest, in order: with those
+    at hand, no node has anything to add.
     """
     leaf = state.cells[LEAF]
     leaves = state.node_count.shape[0] // 2
+    count = _take_falling(state, first, end, keep, score, ordinal)
+    first += count
     begin, stop = -(-first // leaf), end // leaf
-    count = 0
     front_stop = back_begin = end
     if leaves > 0 and begin < stop and _is_ranking_due(state, end - first):
         _rank_leaves(state, buffer_score, buffer_ordinal)

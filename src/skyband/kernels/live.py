@@ -6,69 +6,92 @@ import numpy as np
 
 from skyband.kernels.best import keep_best, worst
 from skyband.kernels.jit import jit
+from skyband.kernels.tables import BLOCK
 
-BLOCK = 256  # rows passed over at once when none reaches the floor
-STOP, FOUND, SEEN, UNKNOWN = 0, 1, 2, 3  # of a walk: rows left, rows found, of those the rows the floor knows of, NaNs met
+PART = 32  # rows passed over at once when none reaches the floor, in a block where some do
+STOP, FOUND, DUE, UNKNOWN = 0, 1, 2, 3  # of a walk: rows left, rows found, found when the floor is due to rise, NaNs met
 
 
 @jit
 def live_rows(scores, k):
-    """Places of the rows (oldest first in `scores`) that fewer than k newer rows outrank, in increasing order; and
-    how many scores are NaN.
+    """Places of the rows (oldest first in `scores`) that fewer than k newer rows outrank, in increasing order; how
+    many scores are NaN; and a ceiling for each block of rows, as `tables.Ceilings` have it.
 
-    A walk from the newest row to the oldest, above a floor that k newer rows reach. The floor is worked out again
-    whenever as many more rows were taken as half of k and an eighth of all before, from the best k it knew and the
-    latest taken. Some rows below the true floor stay (few of a random stream; of a falling one all rows are live
-    anyway), none above it is lost, and a row costs O(1). NaN is never live.
+    A walk from the newest row to the oldest, above a floor that k newer rows reach. The floor is worked out again, from
+    the best k it knew and the latest taken, when half of k more were taken, or twice as many as the last time if the
+    latest k of those were the best: then the stream falls, and every row is live whatever the floor. Some rows below
+    the true floor stay, none above it is lost, and a row costs O(1). NaN is never live.
     """
     places = np.empty(scores.shape[0] + 1, np.int64)
+    ceilings = np.empty((scores.shape[0] + BLOCK - 1) // BLOCK)
     best, ordinal = np.empty(3 * k), np.empty(3 * k, np.int64)  # the k best known, then the latest taken
     known = 0
     progress = np.zeros(4, np.int64)
     progress[STOP] = scores.shape[0]
+    progress[DUE] = k
+    seen = 0  # rows found that the floor knows of
     floor = -np.inf
+    _walk(scores, places, ceilings, progress, floor)
     while progress[STOP] > 0:
-        found, seen = progress[FOUND], progress[SEEN]
-        if found - seen >= _patience(k, found):
-            latest = min(found - seen, 2 * k)
-            for i in range(latest):
-                place = places[found - latest + i]
-                best[known + i], ordinal[known + i] = scores[place], place
-            known += latest
-            if known > k:
-                keep_best(best, ordinal, known, k)
-                known = k
-            if known == k:
-                # a row at the k-th best is outranked by those k newer ones: only what is above it is live
-                floor = np.nextafter(best[worst(best, ordinal, k)], np.inf)
-            progress[SEEN] = found
-        _walk(scores, k, places, progress, floor)
-    return places[: progress[FOUND]][::-1], progress[UNKNOWN]
+        found = progress[FOUND]
+        latest = min(found - seen, 2 * k)
+        for i in range(latest):
+            place = places[found - latest + i]
+            best[known + i], ordinal[known + i] = scores[place], place
+        keep_best(best, ordinal, known + latest, k)
+        floor = best[worst(best, ordinal, k)]
+        low = 0
+        for i in range(found - min(latest, k), found):
+            low += scores[places[i]] < floor
+        progress[DUE] = found + (2 * (found - seen) if low == 0 and known > 0 else max(k, 16) // 2)
+        known, seen = k, found
+        # a row at the k-th best is outranked by those k newer ones: only what is above it is live
+        floor = np.nextafter(floor, np.inf)
+        _walk(scores, places, ceilings, progress, floor)
+    return places[: progress[FOUND]][::-1], progress[UNKNOWN], ceilings
 
 
 @jit
-def _patience(k, found):
-    """How many rows may be taken before the floor is worked out again."""
-    return max(k, 16) // 2 + found // 8 if found >= k else k
+def _count_below(scores, begin, stop, floor):
+    """Of scores[begin:stop], how many are below the floor. Vectorized; downwards, as the walk goes: a reader that turns
+    around in every block is three times slower, because memory is not fetched ahead of it."""
+    below = 0
+    for i in range(np.uint64(stop - begin)):
+        below += scores[np.uint64(stop - 1) - i] < floor
+    return below
 
 
 @jit
-def _walk(scores, k, places, progress, floor):
+def _ceiling(scores, places, start, stop):
+    """The least number above the scores at places[start:stop], which are not empty; NaN if there is none."""
+    best = scores[places[start]]
+    for i in range(start + 1, stop):
+        best = max(best, scores[places[i]])
+    return np.nextafter(best, np.inf) if best < np.inf else np.nan
+
+
+@jit
+def _walk(scores, places, ceilings, progress, floor):
     """Go on from newer to older rows until none is left or the floor is due to rise."""
     stop, found, unknown = progress[STOP], progress[FOUND], 0
-    due = progress[SEEN] + _patience(k, found)
-    while stop > 0 and found < due:
-        begin = max(stop - BLOCK, 0)
-        block = scores[begin:stop]  # indices from 0 on: the comparison is vectorized
-        below = 0
-        for i in range(block.size):
-            below += block[i] < floor
-        if below < block.size:  # few blocks: a row reaches the floor, or is NaN
-            before = found
-            for i in range(block.size - 1, -1, -1):  # without a branch: written anyway, kept if it reaches the floor
-                places[found] = begin + i
-                found += block[i] >= floor
-            unknown += block.size - below - (found - before)
-        stop = begin
+    while stop > 0 and found < progress[DUE]:
+        block = (stop - 1) // BLOCK
+        begin = block * BLOCK
+        ceilings[block] = floor
+        if _count_below(scores, begin, stop, floor) == stop - begin:
+            stop = begin
+            continue
+        found_before, unknown_before = found, unknown  # few blocks: a row reaches the floor, or is NaN
+        while stop > begin:
+            start = max(begin, stop - PART)
+            below = _count_below(scores, start, stop, floor)
+            if below < stop - start:
+                unknown += stop - start - below + found
+                for i in range(stop - 1, start - 1, -1):  # without a branch: written anyway, kept if it reaches the floor
+                    places[found] = i
+                    found += scores[i] >= floor
+                unknown -= found
+            stop = start
+        ceilings[block] = _ceiling(scores, places, found_before, found) if unknown == unknown_before else np.nan
     progress[STOP], progress[FOUND] = stop, found
     progress[UNKNOWN] += unknown

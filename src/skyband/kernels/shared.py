@@ -12,6 +12,7 @@ import numpy as np
 from skyband.kernels.best import sort_best
 from skyband.kernels.jit import jit
 from skyband.kernels.ladder import TAKEN, best_of, merge_in
+from skyband.kernels.tables import BLOCK
 from skyband.kernels.tops import hand_out_same
 from skyband.kernels.view_size import (
     FEW,
@@ -43,7 +44,8 @@ COLUMNS = 13
 ALL = np.iinfo(np.int64).max // 2  # as a rank: behind the last
 COMPLETE = -1  # in FLOOR_ORDINAL: nothing is below the floor
 TREND = 16  # a view that is refilled again within so many windows is on a falling stream: it takes more rows at once
-MANY = 2 * FEW  # rows that left are taken out one by one up to this number, then all at once
+LEAVING = 4  # if more rows than this left, they are taken out in one pass over the view
+MANY = 2 * FEW  # a view is passed over, too, when after so many single steps there are still rows to take out
 OVERRUN = 16  # a single view that is offered so many times k rows before its next window is filled anew there instead
 RUN = 64  # rows compared with the lowest floor at once
 SHORT = 4  # runs up to this length are compared one by one
@@ -164,6 +166,17 @@ def _copy_rows(ring, place, scores, source, length, floor):
 
 
 @jit
+def _rows_below(ceilings, at, length, floor):
+    """Of the `length` rows from the place `at` on, how many at their beginning are below the floor for certain."""
+    if at < 0:  # rows before the first block
+        return 0
+    block = at // BLOCK
+    while block < ceilings.shape[0] and ceilings[block] <= floor and block * BLOCK < at + length:
+        block += 1
+    return max(0, min(block * BLOCK - at, length))
+
+
+@jit
 def _copy(source, start, target, place, length):
     for i in range(np.uint64(length)):
         target[np.uint64(place) + i] = source[np.uint64(start) + i]
@@ -279,10 +292,10 @@ def _refill(state, query, k, first, end, score, ordinal, buffer_score, buffer_or
 
 
 @jit
-def answer_windows(state, tops, ks, begin, scores, windows, start, results):
+def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, windows, start, results):
     """Take rows and answer windows[start:] until all are answered or `results` is full.
 
-    Returns the first window not answered.
+    `ceilings` and `ahead` are those of `tables.Ceilings`. Returns the first window not answered.
     """
     cells, ring, views, score, ordinal = state.cells, state.ring, state.views, state.view_score, state.view_ordinal
     watch_floor, watch_query = state.watch_floor, state.watch_query
@@ -308,14 +321,17 @@ def answer_windows(state, tops, ks, begin, scores, windows, start, results):
         leap = False
         while taken < end:
             place = taken & mask
-            if leap:
-                length = min(end - taken, ring.shape[0] - place)
-                _copy(scores, taken - begin, ring, place, length)
-                taken += length
+            length = min(end - taken, ring.shape[0] - place)
+            floor = watch_floor[0]
+            unwatched = length if leap else 0
+            if length > SHORT and not leap:
+                unwatched = _rows_below(ceilings, taken - begin - ahead, length, floor)
+            if unwatched > 0:
+                _copy(scores, taken - begin, ring, place, unwatched)
+                taken += unwatched
                 cells[TAKEN] = taken
                 continue
-            length = min(RUN, end - taken, ring.shape[0] - place)
-            floor = watch_floor[0]
+            length = min(RUN, length)
             hits = length
             if length > SHORT:
                 hits = _copy_rows(ring, place, scores, taken - begin, length, floor)
@@ -341,11 +357,12 @@ def answer_windows(state, tops, ks, begin, scores, windows, start, results):
         best = ALL
         source = views[query, START]
         head, waiting, tail = views[query, HEAD], views[query, WAITING], views[query, TAIL]
-        if leap:
-            _catch_up(views, score, ordinal, tops, query, k)
+        # where fewer than k rows are left there is no use in taking out the others
+        spent = views[query, FLOOR_ORDINAL] != COMPLETE and (tail - head < k or queue_ordinal[tail - k] < first)
+        if leap or spent:
             _refill(state, query, k, first, end, run_score, run_ordinal, buffer_score, buffer_ordinal)
             best = 0
-        elif tail - waiting > FEW:
+        elif tail - waiting > FEW or (tail - head > LEAVING and queue_ordinal[head + LEAVING] < first):
             _merge_waiting(state, query, k, first, buffer_score, buffer_ordinal)
         elif tail > waiting or (tail > head and queue_ordinal[head] < first):
             best = _update(views, score, ordinal, queue_score, queue_ordinal, query, first, watch_floor[views[query, WATCH]])

@@ -35,6 +35,21 @@ class Panes(NamedTuple):
     leave: np.ndarray  # int64, non-decreasing, always > enter
 
 
+BLOCK = 256
+"""Rows that share a ceiling."""
+
+
+class Ceilings(NamedTuple):
+    """What is known of rows before they are ranked: the scores of block i are all numbers below limit[i].
+
+    Block i is the BLOCK rows from place `ahead` + i * BLOCK on; of rows before the first block and behind the last
+    nothing is known.
+    """
+
+    ahead: int
+    limit: np.ndarray  # float64 [blocks]; NaN: nothing is known
+
+
 class Tops(NamedTuple):
     """The answer of each query's last window: rank r of query q is score[q, r], ordinal[q, r]."""
 

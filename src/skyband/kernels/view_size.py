@@ -6,6 +6,7 @@ import numpy as np
 
 from skyband.kernels.jit import jit
 
+LEAST_TREND = 64  # rows that a view on a falling stream takes at once, at least: fewer are not worth asking for
 FEW = 8  # waiting rows up to this number are put in one by one, more are sorted and merged
 
 
@@ -19,7 +20,7 @@ def steady_capacity(k):
 @jit
 def trend_capacity(k):
     """Rows of a view on a falling stream, where every refill is used up from the top."""
-    return 2 * k + 16
+    return max(2 * k + 16, LEAST_TREND)
 
 
 @jit

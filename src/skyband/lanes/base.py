@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from skyband.algorithms import build, load
 from skyband.algorithms.choose import choose
-from skyband.algorithms.contract import Plan, Ranked
-from skyband.changes import Emitted
-from skyband.kernels.tables import Panes, Tops, Windows
+from skyband.algorithms.contract import Answers, Plan, Ranked
+from skyband.changes import NO_EVENTS, Emitted
+from skyband.kernels.tables import Ceilings, Panes, Tops, Windows
 from skyband.live import LiveRows
 from skyband.query import TopK
 
@@ -68,35 +68,47 @@ class Lane(ABC):
     def _plan(self) -> Plan:
         """What is asked of the structure."""
 
-    def _answer(self, begin: int, scores: np.ndarray, windows: Windows, panes_of: Callable[[int, int], Panes]) -> Emitted:
-        """Hand the rows from ordinal `begin` on, and the windows they complete, to the structure, a window's worth
-        at a time; collect the result rows."""
+    def _answer(
+        self, begin: int, scores: np.ndarray, ceilings: Ceilings, windows: Windows, panes_of: Callable[[int, int], Panes]
+    ) -> Emitted:
+        """Hand the rows from ordinal `begin` on, and the windows they complete, to the structure; collect the result
+        rows."""
+        answers = self._answers(begin, scores, ceilings, windows, panes_of)
+        if all(member.emission == 0 for member in self.members):
+            for _ in answers:
+                pass
+            return NO_EVENTS
         from skyband.kernels.emission import ARRIVALS, count_events, emit
 
         emission = np.array([member.emission for member in self.members], np.int64)
-        value = windows.number * np.array([member.slide for member in self.members], np.int64)[windows.query]
-        heard = bool(emission.any())
+        slide = np.array([member.slide for member in self.members], np.int64)
         parts: list[Emitted] = []
-        at = 0
-        while at < len(windows.end):
-            limit = begin + max(_FEED, int(windows.end[at] - windows.first[at]))
-            upto = max(int(np.searchsorted(windows.end, limit, "right")), at + 1)
-            stop = int(windows.end[upto - 1])
-            piece = Windows(*(column[at:upto] for column in windows))
-            panes = panes_of(begin, stop) if self.structure.wants_panes else None
-            for start_at, stop_at, results in self.structure.advance(begin, scores[: stop - begin], piece, panes):
-                if not heard:
-                    continue
-                out = Emitted.room(count_events(piece.query, start_at, stop_at, results.size, emission, self.reported.count))
-                written = emit(piece.query, value[at:upto], start_at, stop_at, results, emission, self.reported, out)
-                if written:
-                    parts.append(out.where(slice(0, written)))
-            scores = scores[stop - begin :]
-            begin, at = stop, upto
+        for piece, (start, stop, results) in answers:
+            value = piece.number * slide[piece.query]
+            out = Emitted.room(count_events(piece.query, start, stop, results.size, emission, self.reported.count))
+            written = emit(piece.query, value, start, stop, results, emission, self.reported, out)
+            if written:
+                parts.append(out.where(slice(0, written)))
         emitted = Emitted.join(parts)
         if (emission == ARRIVALS).any():
             emitted = self._first_arrivals(emitted, emission == ARRIVALS, windows)
         return emitted
+
+    def _answers(
+        self, begin: int, scores: np.ndarray, ceilings: Ceilings, windows: Windows, panes_of: Callable[[int, int], Panes]
+    ) -> Iterator[tuple[Windows, Answers]]:
+        """The structure's answers, a window's worth of rows at a time: windows, and what it says to some of them."""
+        first, at = begin, 0
+        while at < len(windows.end):
+            limit = begin + max(_FEED, int(windows.end[at] - windows.first[at]))
+            upto = max(int(windows.end.searchsorted(limit, "right")), at + 1)
+            stop = int(windows.end[upto - 1])
+            piece = Windows(*[column[at:upto] for column in windows])
+            panes = panes_of(begin, stop) if self.structure.wants_panes else None
+            ahead = Ceilings(ceilings.ahead - (begin - first), ceilings.limit)
+            for answers in self.structure.advance(begin, scores[begin - first : stop - first], piece, panes, ahead):
+                yield piece, answers
+            begin, at = stop, upto
 
     def _first_arrivals(self, emitted: Emitted, once: np.ndarray, windows: Windows) -> Emitted:
         """Of the queries marked in `once`, leave only the first entry of each row, ever."""
@@ -113,9 +125,11 @@ class Lane(ABC):
         return emitted.where(keep)
 
     def _in_tops(self) -> np.ndarray:
-        """Ordinals of the rows in some query's current top-k, in no order, a row perhaps several times."""
-        tops = self.structure.tops
-        return np.concatenate([tops.ordinal[q, :n] for q, n in enumerate(tops.count)])
+        """Ordinals of the rows in some query's current top-k, in no order, a row perhaps several times. Read only."""
+        _, ordinal, count = self.structure.tops
+        if len(count) == 1:
+            return ordinal[0, : count[0]]
+        return np.concatenate([ordinal[q, :n] for q, n in enumerate(count)])
 
     @abstractmethod
     def seq_of(self, ordinal: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.algorithms.contract import Plan
-from skyband.changes import Emitted
+from skyband.changes import NO_EVENTS, Emitted
 from skyband.lanes.base import Lane, Member
 from skyband.rows import united
 from skyband.schedule import count_panes, count_windows, in_order_of_end
@@ -34,7 +34,9 @@ class CountLane(Lane):
                 for q, m in enumerate(self.members)
             ]
         )
-        emitted = Emitted.room(0)
+        reach = self._reach()
+        walk = self.live.walk(scores, min(max(reach - before, 0), len(scores)))
+        emitted = NO_EVENTS
         if len(windows.end):
             fed = before - sum(map(len, self.open))
             rows = np.concatenate([*self.open, scores]) if self.open else scores
@@ -43,15 +45,17 @@ class CountLane(Lane):
                 begin = fed  # a gap empties the structure, which only pays when it is long
             stop = int(windows.end[-1])
             only = self.members[0]
+            ceilings = walk.ceilings._replace(ahead=walk.ceilings.ahead + before - begin)
             emitted = self._answer(
-                begin, rows[begin - fed : stop - fed], windows, lambda a, b: count_panes(only.size, only.slide, a, b)
+                begin, rows[begin - fed : stop - fed], ceilings, windows, lambda a, b: count_panes(only.size, only.slide, a, b)
             )
             self.open, scores_left = [], rows[stop - fed :]
         else:
             scores_left = scores
         if len(scores_left):
             self.open.append(scores_left.copy())
-        return emitted, self.live.extend(before, None, scores, self._reach())
+        self.live.extend(before, None, scores, walk.places, reach)
+        return emitted, walk.unknown
 
     def _next_first(self, member: Member, before: int) -> int:
         """First row of the earliest window a query had to answer after `before` arrivals: rows before it are left
@@ -70,14 +74,13 @@ class CountLane(Lane):
     def needed(self, base: int = 0) -> np.ndarray:
         live, tops = self.live.seqs(base), self._in_tops()
         tops = tops[tops >= base]
-        place = np.searchsorted(live, tops)
-        known = place < len(live)
-        known[known] = live[place[known]] == tops[known]
-        return live if known.all() else united([live, np.unique(tops)])
+        if len(live) and (live.take(live.searchsorted(tops), mode="clip") == tops).all():
+            return live
+        return united([live, np.unique(tops)])
 
     def oldest_needed(self) -> int:
         oldest = self.live.oldest
-        return int(np.append(self._in_tops(), self.seen if oldest is None else oldest).min())
+        return int(self._in_tops().min(initial=self.seen if oldest is None else oldest))
 
     def _numbers(self) -> dict[str, int]:
         return {"seen": self.seen}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.algorithms.contract import Plan
-from skyband.changes import Emitted
-from skyband.kernels.tables import Panes
+from skyband.changes import NO_EVENTS, Emitted
+from skyband.kernels.tables import Ceilings, Panes
 from skyband.lanes.base import Lane
 from skyband.lanes.open_rows import OpenRows
 from skyband.schedule import cut_panes, in_order_of_end, time_panes, time_windows
@@ -68,7 +68,7 @@ class TimeLane(Lane):
         """Answer every window whose end the watermark has reached: result rows and their arrival numbers."""
         upto = watermark // self.slide * self.slide
         if watermark == NEVER or upto <= self.closed:
-            return Emitted.room(0), np.zeros(0, np.int64)
+            return NO_EVENTS, np.zeros(0, np.int64)
         time, seq, scores = self.open.take_before(upto)
         begin, self.fed = self.fed, self.fed + len(time)
         cuts = cut_panes(time, self.slide, [member.size for member in self.members])
@@ -82,7 +82,8 @@ class TimeLane(Lane):
             ]
         )
         self.closed = upto
-        emitted = Emitted.room(0)
+        walk = self.live.walk(scores)
+        emitted = NO_EVENTS
         if len(windows.end):
             start = max(begin, min(int(windows.first[windows.query == q][0]) for q in np.unique(windows.query)))
             if len(np.unique(windows.query)) < len(self.members):
@@ -92,14 +93,16 @@ class TimeLane(Lane):
                 low, high = np.searchsorted(new_panes.begin, (a, b), "left")
                 return Panes(*(column[low:high] for column in new_panes))
 
-            emitted = self._answer(start, scores[start - begin :], windows, panes_of)
+            emitted = self._answer(
+                start, scores[start - begin :], Ceilings(begin - start, walk.ceilings.limit), windows, panes_of
+            )
         resolved = self._resolve(emitted.ordinal, begin, seq)
         top_ordinal = np.unique(self._in_tops())
         self.top_seq = self._resolve(top_ordinal, begin, seq)
         self.top_ordinal = top_ordinal
         gone = int(np.searchsorted(self.pane_time, upto - self._widest))  # the last windows answered hold the others
         self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
-        self.live.extend(begin, seq, scores, self._reach())
+        self.live.extend(begin, seq, scores, walk.places, self._reach())
         return emitted, resolved
 
     def _reach(self) -> int:
