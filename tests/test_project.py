@@ -24,7 +24,7 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "skyband"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-COMMAND_LINE = {"skyband.cli", "skyband.demo", "skyband.screen", "skyband.__main__"}
+COMMAND_LINE = {f"skyband.{name}" for name in ("cli", "demo", "screen", "job_commands", "job_screen", "__main__")}
 ALGORITHMS_MAY_IMPORT = ("kernels", "algorithms", "query", "window", "changes", "errors", "state")
 HEAVY = ("numba", "pyspark", "pandas", "polars", "rich", "typer", "matplotlib", "scipy")
 
@@ -154,7 +154,7 @@ def skyband(*args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 def test_demo_shows_tables_and_says_it_was_checked() -> None:
-    result = skyband("demo", "--rows", "60000")
+    result = skyband("demo", "--embedded", "--rows", "60000")
     assert "checked against sorting: equal" in result.stdout
     assert len(re.findall(r"\bequal *$", result.stdout, re.MULTILINE)) == 4 and "differ" not in result.stdout.lower()
     assert "100%" in result.stdout and "biggest trades of the last 30 minutes" in result.stdout
@@ -162,7 +162,7 @@ def test_demo_shows_tables_and_says_it_was_checked() -> None:
 
 
 def test_demo_json_is_one_object_a_line() -> None:
-    records = [json.loads(line) for line in skyband("demo", "--rows", "60000", "--json").stdout.splitlines()]
+    records = [json.loads(line) for line in skyband("demo", "--embedded", "--rows", "60000", "--json").stdout.splitlines()]
     changes = [record for record in records if record["event"] != "checked"]
     checked = [record for record in records if record["event"] == "checked"]
     assert {record["event"] for record in changes} == {"enter", "leave"}
@@ -196,7 +196,8 @@ def test_demos_check_notices_a_wrong_answer() -> None:
 
 def test_a_demo_whose_check_fails_leaves_with_code_1() -> None:
     wrong = "demo.last_window = lambda *_, real=demo.last_window: (lambda end, *rest: (end, rest[0][1:], *rest[1:]))(*real(*_))"
-    code = f"import sys; from skyband import cli, demo; {wrong}; sys.argv = ['skyband', 'demo', '--rows', '20000']; cli.main()"
+    argv = "['skyband', 'demo', '--embedded', '--rows', '20000']"
+    code = f"import sys; from skyband import cli, demo; {wrong}; sys.argv = {argv}; cli.main()"
     result = python("-c", code, code=1)
     assert "rows differ" in result.stdout and "Traceback" not in result.stderr
 
@@ -210,7 +211,17 @@ def test_algorithms_lists_the_registry() -> None:
     assert all(re.search(rf"^\s*{re.escape(name)}\s", table, re.MULTILINE) for name in names)
 
 
-@pytest.mark.parametrize("args", [("nonsense",), ("demo", "--rows", "0"), ("demo", "--rows", "many"), ("algorithms", "--what")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("nonsense",),
+        ("demo", "--rows", "0"),
+        ("demo", "--rows", "many"),
+        ("algorithms", "--what"),
+        ("run",),
+        ("run", "no.toml"),
+    ],
+)
 def test_mistakes_cost_a_message_and_exit_code_2(args: tuple[str, ...]) -> None:
     result = skyband(*args, code=2)
     assert result.stdout == "" and result.stderr and "Traceback" not in result.stderr
@@ -225,7 +236,7 @@ def test_bench_outside_a_checkout_says_so(tmp_path: Path) -> None:
 
 def test_help_and_version() -> None:
     text = skyband("--help").stdout
-    assert all(command in text for command in ("demo", "algorithms", "bench"))
+    assert all(command in text for command in ("demo", "run", "algorithms", "bench"))
     assert re.fullmatch(r"skyband \d+\.\d+\.\d+\n", skyband("--version").stdout)
 
 

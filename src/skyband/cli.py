@@ -1,4 +1,4 @@
-"""The command line: `skyband demo`, `skyband algorithms`, `skyband bench`.
+"""The command line: `skyband demo`, `skyband run JOB.toml`, `skyband algorithms`, `skyband bench`.
 
 People get tables; programs get `--json`, one JSON object per line and nothing else on standard output.
 A mistake costs a message and exit code 2, never a traceback.
@@ -6,6 +6,7 @@ A mistake costs a message and exit code 2, never a traceback.
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -57,15 +58,24 @@ def _options(
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option(min=1, max=50_000_000, help="Trades to generate.")] = 1_000_000,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, max=50_000_000, help="Trades to generate. [default: 100,000; embedded: 1,000,000]"),
+    ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0, help="Play the day in about this time; 0: at full speed. [default: 7 in a terminal]"),
+        typer.Option(min=0, help="Play the day in about this time; 0: at full speed. [default in a terminal: 20; embedded: 7]"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another day.")] = 7,
+    embedded: Annotated[bool, typer.Option("--embedded", help="In this process, without Spark.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Three standing questions on a day of generated trades, checked against sorting at the end."""
+    """Three standing questions on a day of generated trades, streamed through Spark, every answer checked at the end."""
+    if not embedded:
+        _need_spark()
+        from skyband.job_commands import play_demo
+
+        raise typer.Exit(play_demo(rows or 100_000, seconds, seed, as_json))
     from rich.console import Console
 
     from skyband import demo as play
@@ -75,12 +85,35 @@ def demo(
     watched = console.is_terminal and not as_json
     screen = JsonScreen() if as_json else LiveScreen(console) if watched else PlainScreen(console)
     try:
-        agreed = play.run(screen, rows, seconds if seconds is not None else 7.0 if watched else 0.0, seed)
+        agreed = play.run(screen, rows or 1_000_000, seconds if seconds is not None else 7.0 if watched else 0.0, seed)
     finally:
         screen.close()
     if not agreed:
         print("skyband: the last windows differ from sorting them; please report this", file=sys.stderr)
         raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="Source, queries, sink and trigger of the stream.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file, say what would be done, start nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Answer the queries of a job file over a stream, on Spark. Ctrl-C ends it; its checkpoint goes on from there."""
+    _need_spark()
+    from skyband.job_commands import show_plan, watch
+    from skyband.spark.job import read_job
+
+    described = read_job(job)
+    if dry_run:
+        show_plan(described, as_json)
+    else:
+        watch(described, as_json)
+
+
+def _need_spark() -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        refuse("this needs Spark, which is not installed; install it with: pip install 'skyband[spark]'")
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -137,13 +137,18 @@ class JsonScreen:
 
 
 def write_json(records: Any) -> None:
-    """Records to standard output, one JSON object a line; times in ISO form, what JSON cannot hold as null."""
+    """Records to standard output, one JSON object a line; times in ISO form, numbers JSON cannot hold as null."""
     for record in records:
-        sys.stdout.write(json.dumps({name: _plain(value) for name, value in record.items()}, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(_plain(record), allow_nan=False, default=str) + "\n")
+    sys.stdout.flush()
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None

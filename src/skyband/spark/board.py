@@ -1,0 +1,92 @@
+"""The tops as they stand, from result rows: what a screen shows. Nothing is computed twice for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skyband.query import TopK
+
+MOST_GROUPS = 64
+"""Groups a board keeps; more would not fit a screen."""
+
+_ENDS = ("window_end", "window_end_time")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row in a top, and the end of the window with which it came in."""
+
+    score: float
+    rank: int  # when it came in
+    row: Mapping[str, Any]
+    since: Any
+
+
+@dataclass
+class Top:
+    """The top of one query and group as of the window that ended last."""
+
+    end: Any = None
+    entries: list[Entry] = field(default_factory=list)  # best first
+    before: list[Entry] = field(default_factory=list)  # of the window before, where windows come whole
+
+
+class Board:
+    """Current tops, by query and group.
+
+    Snapshots replace a top. Changes move it, so a top that was there before this board was shows only who came in since.
+    Of arrivals the last k are kept, the last first.
+    """
+
+    def __init__(self, queries: Iterable[TopK], groups: Iterable[str] = ()) -> None:
+        self.queries = {query.name: query for query in queries}
+        self.groups = tuple(groups)
+        self.tops: dict[str, dict[tuple[Any, ...], Top]] = {name: {} for name in self.queries}
+
+    def take(self, results: pa.Table) -> None:
+        """Result rows of one micro-batch, as `skyband.spark.monitor` gives them."""
+        for name in pc.unique(results["query"]).to_pylist():
+            query, own = self.queries[name], results.filter(pc.equal(results["query"], name))
+            end = next(column for column in _ENDS if column in own.column_names and own[column].null_count == 0)
+            own = own.sort_by([(end, "ascending"), ("rank", "ascending")])
+            if query.emit == "snapshots" and not self.groups:  # the last two windows tell all: the top, and who is new in it
+                ends = pc.unique(own[end])
+                own = own.filter(pc.greater_equal(own[end], ends[max(len(ends) - 2, 0)]))
+            for result in own.to_pylist():
+                self._apply(query, result, result[end])
+            if query.emit == "changes":
+                for top in self.tops[name].values():
+                    _rank(top.entries, query.order)
+
+    def _apply(self, query: TopK, result: Mapping[str, Any], end: Any) -> None:
+        tops, group = self.tops[query.name], tuple(result[name] for name in self.groups)
+        if group not in tops and len(tops) == MOST_GROUPS:
+            return
+        top = tops.setdefault(group, Top())
+        row = result["row"]
+        if result["event"] == "top":
+            if end != top.end:
+                top.before, top.entries = top.entries, []
+            stayed = [entry for entry in top.before if entry.row == row]
+            top.entries.append(stayed[0] if stayed else Entry(result["score"], result["rank"], row, end))
+        elif result["event"] == "enter":
+            top.entries.insert(0, Entry(result["score"], result["rank"], row, end))
+            if query.emit == "arrivals":
+                del top.entries[query.k :]
+        else:
+            place = next((i for i, entry in enumerate(top.entries) if entry.row == row), None)
+            if place is not None:
+                del top.entries[place]
+        top.end = end
+
+
+def _rank(entries: list[Entry], order: str) -> None:
+    """Best first; of equal scores the row that came in later, as the order of skyband has it."""
+    entries.sort(key=lambda entry: entry.rank)
+    entries.sort(key=lambda entry: entry.since, reverse=True)
+    entries.sort(key=lambda entry: entry.score, reverse=order == "desc")

@@ -1,0 +1,335 @@
+"""A job: source, questions, sink and trigger as a TOML file says. Frozen, and checked whole before Spark starts.
+
+[source]                                  [stream]                       [[query]]
+format = "parquet"                        time = "ts"                    name = "hot"
+path = "trades"                           lateness = "5 seconds"         k = 10
+schema = "ts timestamp, price double"     group_by = ["venue"]           score = "price * volume"
+                                                                         window = { size = "30 min", slide = "1 min" }
+[sink]                                    [trigger]
+format = "parquet"                        available_now = true           checkpoint = "state"   (above all tables)
+path = "hot"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from skyband.errors import QueryError
+from skyband.query import TopK
+from skyband.score import Score, distance, linear, product
+from skyband.spark.job_file import Document, Section, shown
+from skyband.window import CountWindow, Duration, TimeWindow, Window, duration, nanoseconds
+
+FILES = ("parquet", "json", "csv", "orc", "xml", "avro", "text")
+SOURCES = (*FILES, "kafka", "rate", "socket")
+SINKS = ("console", "parquet", "json", "orc", "kafka", "memory", "noop")
+REMEMBERING = ("parquet", "json", "orc", "kafka")
+"""Sinks that go on where they stopped, and so need a checkpoint that outlives the run."""
+
+_TYPES = re.findall(
+    r"\w+",
+    "boolean byte tinyint short smallint int integer long bigint float real double decimal dec numeric string char varchar "
+    "binary date time timestamp timestamp_ltz timestamp_ntz interval array map struct variant",
+)
+_STREAM_KEYS = dict.fromkeys(("time", "lateness", "key", "group_by", "arrival"), "the table [stream]")
+_ROOT_KEYS = {**_STREAM_KEYS, "queries": "[[query]] blocks, one a query", "path": "the table [source] or [sink]"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from."""
+
+    format: str
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None  # Spark DDL
+    select: tuple[str, ...] = ()  # Spark SQL expressions over what is read
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What `skyband.spark.monitor` is told about the rows."""
+
+    time: str | None = None
+    lateness: Duration = 0
+    group_by: tuple[str, ...] = ()
+    arrival: str | None = None
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where results go."""
+
+    format: str
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When a micro-batch is made: of all there is and then no more, at intervals, or as soon as the last is done."""
+
+    available_now: bool = False
+    every: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a job file says; `document` knows the lines."""
+
+    document: Document
+    name: str
+    source: Source
+    stream: Stream
+    queries: tuple[TopK, ...]
+    sink: Sink
+    trigger: Trigger
+    checkpoint: str | None
+    spark: Mapping[str, str]  # settings of the session
+
+
+def read_job(file: Path) -> Job:
+    """The job in a file; JobError names the line of whatever is wrong. Spark is not needed for it."""
+    document = Document(file)
+    root = Section(document, (), document.content, "the file")
+    name = root.take("name", str, example='name = "trades"') or file.stem
+    checkpoint = _place(document, root.take("checkpoint", str, example='checkpoint = "state"'))
+    source = _source(root.section("source", example='[source] with format = "parquet"', required=True))
+    stream = _stream(root.section("stream", example='[stream] with time = "ts"'))
+    queries = _queries(root)
+    sink = _sink(root.section("sink", example='[sink] with format = "console"', required=True))
+    trigger = _trigger(root.section("trigger", example="[trigger] with available_now = true"))
+    spark = root.options("spark", '[spark] with "spark.master" = "local[2]"')
+    root.finish(_ROOT_KEYS)
+    if sink.format in REMEMBERING and checkpoint is None:
+        message = f'a {sink.format} sink needs a checkpoint, so that a restart repeats nothing; add: checkpoint = "state"'
+        raise document.problem(("sink", "format"), f"{message} above the tables")
+    if stream.time is None and (timed := [i for i, query in enumerate(queries) if isinstance(query.window, TimeWindow)]):
+        message = f"query {queries[timed[0]].name!r} has a time window; name the time column"
+        raise document.problem(("query", timed[0], "window"), f'{message}: add time = "..." to [stream]')
+    return Job(document, name, source, stream, queries, sink, trigger, checkpoint, spark)
+
+
+def _place(document: Document, path: str | None) -> str | None:
+    """A path as Spark is told: one without a scheme is relative to the job file, wherever the command is given."""
+    if path is None or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
+        return path
+    return str(document.file.resolve().parent / Path(path).expanduser())
+
+
+# -- the tables --------------------------------------------------------------------------------------------------
+
+
+def _source(table: Section) -> Source:
+    kind = table.take("format", str, example='format = "parquet"', required=True)
+    if kind not in SOURCES and (close := get_close_matches(kind, SOURCES, 1, 0.75)):
+        table.fail(f"format = {kind!r} is not known; did you mean {close[0]!r}?", "format")
+    path = _place(table.document, table.take("path", str, example='path = "trades"', required=kind in FILES))
+    needs = kind in FILES and kind != "text"
+    example = '[source.schema] with a line such as price = "double" per column'
+    if needs and "schema" not in table.content:
+        table.fail(f"a stream of {kind} files needs its columns; add {example}", "format")
+    schema = _schema(table, table.take("schema", str, dict, example=example, required=needs))
+    select = table.take("select", list, example='select = ["*", "cast(value as string) as text"]') or []
+    if not all(isinstance(text, str) for text in select):
+        table.fail('every entry of select must be a text of Spark SQL, as in: select = ["*", "ask - bid as spread"]', "select")
+    options = table.options("options", "[source.options] with maxFilesPerTrigger = 1")
+    if kind == "kafka":
+        _check_kafka(table, options, ("subscribe", "subscribePattern", "assign"))
+    table.finish({"maxFilesPerTrigger": "[source.options]"})
+    return Source(kind, path, options, schema, tuple(select))
+
+
+def _check_kafka(table: Section, options: Mapping[str, str], topics: tuple[str, ...]) -> None:
+    if "kafka.bootstrap.servers" not in options:
+        table.fail(
+            f'kafka needs its servers; add to [{table.path[0]}.options]: "kafka.bootstrap.servers" = "host:9092"', "options"
+        )
+    if not any(topic in options for topic in topics):
+        table.fail(f'kafka needs a topic; add to [{table.path[0]}.options]: {topics[0]} = "trades"', "options")
+
+
+def _schema(table: Section, given: Any) -> str | None:
+    """Columns as DDL. Names of types are checked here, so that a slip costs no start of Spark."""
+    if given is None:
+        return None
+    columns: list[tuple[str, str, tuple[str, ...]]] = []  # name, type, where it stands
+    if isinstance(given, str):
+        for part in _split(given):
+            words = re.fullmatch(r"\s*(`(?:[^`]|``)+`|[^\s:]+)\s*[\s:]\s*(\S.*?)\s*", part, re.DOTALL)
+            if words is None:
+                table.fail(f'schema must be columns and types, as in "ts timestamp, price double"; got {given!r}', "schema")
+            columns.append((words[1], words[2], ("schema",)))
+    else:
+        for name, kind in given.items():
+            if not isinstance(kind, str):
+                message = f'the type of column {name!r} must be a text such as "double", got {shown(kind)}'
+                table.fail(message, "schema", name)
+            columns.append((f"`{name.replace('`', '``')}`", kind, ("schema", name)))
+        if not columns:
+            table.fail('schema names no column; write one line a column, as in: price = "double"', "schema")
+    for name, kind, place in columns:
+        word = re.split(r"\W", kind, maxsplit=1)[0].lower()
+        if word not in _TYPES:
+            close = get_close_matches(word, _TYPES, 1)
+            remedy = f"did you mean {close[0]!r}?" if close else "use one of Spark, such as double, bigint, string or timestamp"
+            table.fail(f"column {name.strip('`')!r} has the type {kind!r}, which is not known; {remedy}", *place)
+    return ", ".join(f"{name} {kind}" for name, kind, _ in columns)
+
+
+def _split(ddl: str) -> list[str]:
+    """The columns of a DDL text: cut at commas that stand in no brackets, quotes or comments."""
+    parts, depth, start = [], 0, 0
+    for sign in re.finditer(r"`[^`]*`|'[^']*'|\"[^\"]*\"|[<>(),]", ddl):
+        depth += (sign[0] in "<(") - (sign[0] in ">)")
+        if sign[0] == "," and depth == 0:
+            parts.append(ddl[start : sign.start()])
+            start = sign.end()
+    return [*parts, ddl[start:]]
+
+
+def _stream(table: Section) -> Stream:
+    time = table.take("time", str, example='time = "ts"')
+    lateness = table.take("lateness", str, int, example='lateness = "5 seconds"') or 0
+    table.attempt(lambda: _check_lateness(lateness), "lateness")
+    groups = table.take("group_by", list, str, example='group_by = ["venue"]') or []
+    groups = [groups] if isinstance(groups, str) else groups
+    if not all(isinstance(name, str) for name in groups):
+        table.fail(f'group_by must be names of columns, as in ["venue"]; got {groups!r}', "group_by")
+    arrival = table.take("arrival", str, example='arrival = "offset"')
+    if "key" in table.content:
+        table.fail("'key' is for queries that follow objects; top-k queries rank rows and need none, take it out", "key")
+    table.finish()
+    return Stream(time, lateness, tuple(groups), arrival)
+
+
+def _check_lateness(lateness: Duration) -> None:
+    duration(lateness, "lateness")
+    if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
+        raise QueryError(f"lateness must not be negative, got {lateness!r}")
+
+
+def _sink(table: Section) -> Sink:
+    kind = table.take("format", str, example='format = "console"', required=True)
+    if kind in ("csv", "text"):
+        table.fail(f"a {kind} sink cannot hold a result's row, which is a struct; use json or parquet", "format")
+    if kind not in SINKS and (close := get_close_matches(kind, SINKS, 1, 0.75)):
+        table.fail(f"format = {kind!r} is not known; did you mean {close[0]!r}?", "format")
+    path = _place(table.document, table.take("path", str, example='path = "results"', required=kind in FILES))
+    options = table.options("options", '[sink.options] with compression = "zstd"')
+    if kind == "kafka":
+        _check_kafka(table, options, ("topic",))
+    table.finish()
+    return Sink(kind, path, options)
+
+
+def _trigger(table: Section) -> Trigger:
+    now = table.take("available_now", bool, example="available_now = true") or False
+    every = table.take("every", str, example='every = "10 seconds"')
+    if every is not None:
+        table.attempt(lambda: nanoseconds(every, "every"), "every")
+    if now and every is not None:
+        table.fail("available_now and every exclude each other; keep one", "every")
+    table.finish()
+    return Trigger(now, every)
+
+
+# -- queries -----------------------------------------------------------------------------------------------------
+
+
+def _queries(root: Section) -> tuple[TopK, ...]:
+    given = root.take("query", list, example="a [[query]] block", required=True)
+    if not given or not all(isinstance(one, dict) for one in given):
+        root.fail("queries are written as [[query]] blocks, one a query", "query")
+    queries = tuple(_query(Section(root.document, ("query", i), one, "[[query]]")) for i, one in enumerate(given))
+    for i, query in enumerate(queries):
+        if query.name in [other.name for other in queries[:i]]:
+            message = f"two queries are called {query.name!r}; give each a name of its own"
+            raise root.document.problem(("query", i, "name"), message)
+    return queries
+
+
+def _query(table: Section) -> TopK:
+    given: dict[str, Any] = {
+        "name": table.take("name", str, example='name = "hot"', required=True),
+        "k": table.take("k", int, example="k = 10", required=True),
+        "score": _score(table, table.take("score", str, dict, example='score = "price * volume"', required=True)),
+        "window": _window(table),
+        "where": _where(table, table.take("where", str, dict, example='where = "venue == 3"')),
+    }
+    for key, example in (("order", '"asc"'), ("emit", '"snapshots"'), ("algorithm", '"auto"')):
+        value = table.take(key, str, example=f"{key} = {example}")
+        if value is not None:
+            given[key] = value
+    table.finish({"size": "window = { size = ..., slide = ... }", "slide": "window = { size = ..., slide = ... }"})
+    try:
+        return TopK(**given)
+    except QueryError as problem:
+        message = str(problem)
+        start = f"query {given['name']!r}: "
+        word = message.removeprefix(start).split(":")[0].split(" ")[0]
+        key = word if message.startswith(start) and word in given else "algorithm" if "algorithm" in message else "name"
+        raise table.document.problem((*table.path, key), message) from None
+
+
+def _window(table: Section) -> Window:
+    example = 'window = { size = "60 seconds", slide = "1 second" } or { rows = 1000, slide = 10 }'
+    content = table.take("window", dict, example=example, required=True)
+    window = Section(table.document, (*table.path, "window"), content, "window")
+    if "rows" in content:
+        rows = window.take("rows", int, example="rows = 1000")
+        slide = window.take("slide", int, example="slide = 10")
+        window.finish({"size": "a window of time; a window of rows has rows and slide"})
+        return window.attempt(lambda: CountWindow(rows, 1 if slide is None else slide))
+    size = window.take("size", str, int, example='size = "60 seconds", or rows = 1000 to count rows', required=True)
+    slide = window.take("slide", str, int, example='slide = "1 second"', required=True)
+    window.finish()
+    return window.attempt(lambda: TimeWindow(size, slide))
+
+
+def _score(table: Section, given: Any) -> Score:
+    """A text, or a table with one of linear, product and distance."""
+    if isinstance(given, str):
+        return given
+    score = Section(table.document, (*table.path, "score"), given, "score")
+    forms = {
+        "linear": score.take("linear", dict, example="score = { linear = { x = 0.3, y = 0.7 } }"),
+        "product": score.take("product", dict, example="score = { product = { x = 0.5 } }"),
+        "distance": score.take("distance", dict, example="score = { distance = { x = 3.0, y = 4.0 } }"),
+    }
+    metric = score.take("metric", str, example='metric = "l1"')
+    weights = score.take("weights", dict, example="weights = { x = 2.0 }")
+    score.finish()
+    chosen = [form for form, content in forms.items() if content is not None]
+    if len(chosen) != 1:
+        table.fail("a score's table has one of linear, product and distance; or write the score as a text", "score")
+    content = forms[chosen[0]]
+    if chosen[0] == "distance":
+        return score.attempt(lambda: distance(content, metric=metric or "l2", weights=weights))
+    if metric is not None or weights is not None:
+        score.fail(f"metric and weights belong to distance; {chosen[0]} has neither")
+    return score.attempt(lambda: (linear if chosen[0] == "linear" else product)(content))
+
+
+def _where(table: Section, given: Any) -> Any:
+    """A condition, or bounds: [low, high], or { min = ... } and { max = ... } for an open end."""
+    if not isinstance(given, dict):
+        return given
+    bounds: dict[str, tuple[Any, Any]] = {}
+    for column, span in given.items():
+        low, high = (span.get("min"), span.get("max")) if isinstance(span, dict) else span if _is_pair(span) else (None, None)
+        known = not isinstance(span, dict) or set(span) <= {"min", "max"}
+        if not known or (low is None and high is None) or any(type(end) not in (int, float, type(None)) for end in (low, high)):
+            message = f"the bounds of {column!r} must be [low, high], {{ min = low }} or {{ max = high }}; got {span!r}"
+            table.fail(message, "where", column)
+        bounds[column] = (low, high)
+    return bounds
+
+
+def _is_pair(span: Any) -> bool:
+    return isinstance(span, list) and len(span) == 2

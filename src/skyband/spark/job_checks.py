@@ -1,0 +1,100 @@
+"""What can be known before a stream starts: that its source is there, its sink can be reached, its checkpoint fits."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from skyband.errors import StateError
+from skyband.spark.group import check_marks
+from skyband.spark.job import FILES, Job
+from skyband.spark.plan import Plan
+
+MARKS = "skyband.json"
+"""In the checkpoint's folder: what the checkpoint was written for."""
+
+_PATIENCE = 5.0  # seconds for a server to answer
+
+
+def check_surroundings(job: Job) -> None:
+    """Paths and servers; JobError names the line of what cannot be reached. Spark need not run."""
+    source = local(job.source.path)
+    if job.source.format in FILES and source is not None and not _is_there(source):
+        message = f"there is nothing at {source}; make it, or point path at files or a folder (a pattern such as *.json works)"
+        raise job.document.problem(("source", "path"), message)
+    for place, key, what in (
+        (local(job.sink.path), ("sink", "path"), "results"),
+        (local(job.checkpoint), ("checkpoint",), "the checkpoint"),
+    ):
+        if place is not None and (obstacle := _obstacle(place)):
+            raise job.document.problem(key, f"{what} cannot be written to {place}: {obstacle}; choose another path")
+    for end, options in (("source", job.source), ("sink", job.sink)):
+        if options.format == "kafka":
+            _check_server(job, end, options.options)
+
+
+def local(path: str | None) -> Path | None:
+    """A path on this machine; None for one that only Spark can look at."""
+    if path is None:
+        return None
+    parts = urlsplit(path)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return None if parts.scheme else Path(path)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a file or folder of that name, or one that the pattern fits."""
+    return path.exists() or any(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+
+
+def _obstacle(folder: Path) -> str | None:
+    """Why a folder cannot be written or made; None when it can."""
+    there = folder
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        return f"{there} is a file"
+    return None if os.access(there, os.W_OK | os.X_OK) else f"{there} may not be written"
+
+
+def _check_server(job: Job, end: str, options: Mapping[str, str]) -> None:
+    """Of several servers one is enough: it knows the others."""
+    reasons = []
+    for server in options["kafka.bootstrap.servers"].split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+            return
+        except (OSError, ValueError) as problem:
+            reasons.append(f"{server.strip()}: {problem}")
+    message = f'no Kafka server can be reached ({"; ".join(reasons)}); start one, or correct "kafka.bootstrap.servers"'
+    raise job.document.problem((end, "options", "kafka.bootstrap.servers"), message)
+
+
+# -- the checkpoint ----------------------------------------------------------------------------------------------
+
+
+def check_checkpoint(checkpoint: str | None, plan: Plan) -> None:
+    """StateError when the checkpoint was written for other queries; a new one is marked as written for these.
+
+    A checkpoint that is not on this machine is left to the state itself, which knows what it was written for
+    and refuses as the first micro-batch reads it.
+    """
+    folder = local(checkpoint)
+    if folder is None:
+        return
+    marks, began = folder / MARKS, any((folder / "offsets").glob("[0-9]*"))
+    if began and marks.is_file():
+        try:
+            then = json.loads(marks.read_text())
+        except ValueError as problem:
+            raise StateError(f"{marks} is damaged ({problem}); start with a new checkpoint, or restore the file") from None
+        check_marks(then, plan)
+    elif not began:  # with a first batch and without marks, another program wrote it: the state will tell
+        folder.mkdir(parents=True, exist_ok=True)
+        marks.write_text(json.dumps(dict(plan.marks), indent=2) + "\n")

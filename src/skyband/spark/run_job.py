@@ -1,0 +1,209 @@
+"""A job from start to end: session, source, `monitor`, sink; watched while it runs, stopped when asked.
+
+Delivery is Spark's own. Files and Kafka are written by Spark's sinks, so files hold every result exactly once. The tops
+on the screen come from what was written anyway: a console sink hands its rows over, and files are read back as
+each micro-batch commits them. For any other sink there are figures only.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from skyband.errors import SkybandError
+from skyband.spark.board import Board
+from skyband.spark.committed import READABLE, Committed
+from skyband.spark.job import Job
+from skyband.spark.job_checks import check_checkpoint, check_surroundings, local
+from skyband.spark.pipeline import monitor
+from skyband.spark.plan import Plan, make_request
+from skyband.spark.progress import Figures, ProgressListener
+from skyband.spark.scores import condition_column, score_column
+from skyband.spark.session import session
+from skyband.spark.warm import warm
+
+_LOOK = 0.2  # seconds between two looks at a running stream
+_KAFKA = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_FROM_KAFKA = ("topic", "partition", "offset", "timestamp")
+
+
+class Screen(Protocol):
+    """Where a job is shown."""
+
+    wants_tops: bool
+
+    def stage(self, what: str) -> None:
+        """Something is being prepared."""
+
+    def moved(self, figures: Figures, boards: Sequence[Board]) -> None:
+        """A micro-batch is done; the boards have the tops, where they are to be had."""
+
+    def results(self, rows: pa.Table) -> None:
+        """Result rows of a console sink."""
+
+    def finished(self, figures: Figures, message: str) -> None:
+        """The stream has ended, for the reason given."""
+
+
+def run_job(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | None = None) -> Figures:
+    """Run until the source is exhausted (`available_now`), `stop` is set, or an error ends it (SkybandError)."""
+    check_surroundings(job)
+    own = spark is None
+    spark = spark or _started(job, screen)
+    try:
+        if stop.is_set():
+            screen.finished(Figures(), "stopped as asked, before the stream began")
+            return Figures()
+        screen.stage("starting the stream")
+        rows = read(spark, job)
+        plan = _plan(rows, job)
+        results = monitor(rows, job.queries, **vars(job.stream))
+        _at_line(job, ("checkpoint",), lambda: check_checkpoint(job.checkpoint, plan))
+        return _followed(spark, job, plan, results, screen, stop)
+    except (PySparkException, Py4JJavaError) as problem:
+        raise SkybandError(f"{job.document.file}: {_in_short(problem)}") from problem
+    finally:
+        if own:
+            spark.stop()
+
+
+def _started(job: Job, screen: Screen) -> SparkSession:
+    screen.stage("starting Spark, loading kernels (the first time: compiling them, a minute)")
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints, as JSON, every exception that it lets through
+    kernels = threading.Thread(target=warm, args=(job.queries,), name="skyband: kernels", daemon=True)
+    kernels.start()
+    spark = session(job.name, config=job.spark)
+    kernels.join()
+    return spark
+
+
+# -- the ends ----------------------------------------------------------------------------------------------------
+
+
+def read(spark: SparkSession, job: Job) -> DataFrame:
+    """The source's rows as a streaming DataFrame; Kafka's values are JSON where the job gives their schema."""
+    source = job.source
+    if "kafka" in (source.format, job.sink.format):
+        _check_connector(spark, job)
+    reader = spark.readStream.format(source.format).options(**source.options)
+    if source.schema is not None and source.format != "kafka":
+        reader = reader.schema(source.schema)
+    rows = reader.load(source.path) if source.path is not None else reader.load()
+    if source.format == "kafka" and source.schema is not None:
+        rows = rows.withColumn("value", F.from_json(rows["value"].cast("string"), source.schema))
+        taken = rows.schema["value"].dataType.fieldNames()
+        rows = rows.select("value.*", *(name for name in _FROM_KAFKA if name not in taken))
+    return rows.selectExpr(*source.select) if source.select else rows
+
+
+def _check_connector(spark: SparkSession, job: Job) -> None:
+    try:
+        spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_KAFKA)
+    except Exception:
+        package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
+        message = f'Spark has no Kafka connector; add to [spark]: "spark.jars.packages" = "{package}"'
+        end = "source" if job.source.format == "kafka" else "sink"
+        raise job.document.problem((end, "format"), message) from None
+
+
+def _plan(rows: DataFrame, job: Job) -> Plan:
+    """What is asked, checked against the source's columns; errors name the line."""
+    for i, query in enumerate(job.queries):
+        _at_line(job, ("query", i, "score"), partial(score_column, query.score, rows.schema))
+        if query.where is not None:
+            _at_line(job, ("query", i, "where"), partial(condition_column, query.where, rows.schema))
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema, stream = to_arrow_schema(rows.schema, timezone=zone), job.stream
+    try:
+        return make_request(schema, job.queries, stream.time, stream.lateness, stream.group_by, stream.arrival).plan
+    except SkybandError as problem:
+        named = [name for name in vars(stream) if str(problem).startswith((f"{name} ", f"the {name} column"))]
+        raise job.document.problem(("stream", *named[:1]), str(problem)) from None
+
+
+def _at_line(job: Job, path: tuple[str | int, ...], check: Callable[[], Any]) -> None:
+    try:
+        check()
+    except SkybandError as problem:
+        raise job.document.problem(path, str(problem)) from None
+
+
+def _writer(job: Job, results: DataFrame, tap: Callable[[pa.Table], None]) -> Any:
+    """The stream's end: Spark's own sink, or for the console a function that hands the rows over."""
+    sink = job.sink
+    if sink.format == "kafka":
+        results = results.select(F.col("query").alias("key"), F.to_json(F.struct("*")).alias("value"))
+    writer = results.writeStream.queryName(job.name).outputMode("append")
+    if sink.format == "console":
+        writer = writer.foreachBatch(lambda batch, _: tap(batch.toArrow()))
+    else:
+        writer = writer.format(sink.format).options(**sink.options)
+        if sink.path is not None:
+            writer = writer.option("path", sink.path)
+    if job.checkpoint is not None:
+        writer = writer.option("checkpointLocation", job.checkpoint)
+    if job.trigger.available_now:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=job.trigger.every or "0 seconds")
+
+
+# -- the run -----------------------------------------------------------------------------------------------------
+
+
+def _followed(spark: SparkSession, job: Job, plan: Plan, results: DataFrame, screen: Screen, stop: threading.Event) -> Figures:
+    """Start the stream and show it until it ends."""
+    board = Board(job.queries, job.stream.group_by)
+    folder = local(job.sink.path)
+    readable = screen.wants_tops and folder is not None and job.sink.format in READABLE
+    written = Committed(folder, job.sink.format) if readable and folder is not None else None
+    boards = [board] if written is not None or job.sink.format == "console" else []
+
+    def tap(rows: pa.Table) -> None:
+        board.take(rows)
+        screen.results(rows)
+
+    listener = ProgressListener(plan)
+    spark.streams.addListener(listener)
+    try:
+        query = _writer(job, results, tap).start()
+        listener.run = str(query.runId)
+        shown = listener.figures
+        try:
+            while query.isActive and not stop.wait(_LOOK):
+                if listener.figures is not shown:
+                    shown = listener.figures
+                    if written is not None:
+                        written.show(board)
+                    screen.moved(shown, boards)
+        finally:
+            query.stop()
+        listener.ended.wait(5)
+        if written is not None:
+            written.show(board)
+        if listener.figures is not shown:
+            screen.moved(listener.figures, boards)
+        problem = query.exception()
+        if problem is not None and not stop.is_set():
+            raise SkybandError(f"the stream failed: {_in_short(problem)}")
+        screen.finished(listener.figures, "stopped as asked" if stop.is_set() else "the source is exhausted")
+        return listener.figures
+    finally:
+        spark.streams.removeListener(listener)
+
+
+def _in_short(problem: BaseException) -> str:
+    """What a user needs of Spark's message: what a Python worker raised, or its first line; without the traces."""
+    text = str(problem.java_exception.getMessage()) if isinstance(problem, Py4JJavaError) else str(problem)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if line.startswith(("skyband.errors.", "pyarrow.lib.")) or line.endswith("Error")]
+    return raised[-1].partition(": ")[2] or raised[-1] if raised else lines[0] if lines else type(problem).__name__

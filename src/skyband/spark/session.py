@@ -1,0 +1,138 @@
+"""A Spark session that suits this work: one function sets what matters and overrides nothing the user set.
+
+A JVM that is started here is quiet: errors alone reach standard error, unless log4j was configured otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from skyband.errors import SkybandError
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_NOISE = b"Using incubator modules"  # what the JVM itself says of an option that Spark gives it
+
+
+def settings(cores: int | None = None) -> dict[str, str]:
+    """What a session should have, each with the reason; `cores` as in local[cores]."""
+    shown = str(cores or os.cpu_count() or 2)
+    return {
+        # workers must run this very Python: any other lacks skyband and its kernels
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        # state on disk with incremental checkpoints instead of on the heap, rewritten whole
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # one state store per partition and batch: 200 of them make a small stream slow
+        "spark.sql.shuffle.partitions": shown,
+        # windows are counted from the epoch; times read the same on every machine
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.enabled": "false",
+    }
+
+
+def session(name: str = "skyband", *, cores: int | None = None, config: Mapping[str, Any] | None = None) -> SparkSession:
+    """A session on this machine with `settings`; `config` wins over them, and a session that runs already over both.
+
+    >>> import skyband.spark as sks
+    >>> spark = sks.session(cores=2, config={"spark.sql.shuffle.partitions": 8})  # doctest: +SKIP
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return configure(running)
+    defaults = _defaults()
+    wanted = {"spark.app.name": name, **settings(cores)}
+    if "MASTER" not in os.environ:
+        wanted["spark.master"] = f"local[{cores or '*'}]"
+    wanted = {key: value for key, value in wanted.items() if key not in defaults}
+    wanted |= {key: str(value) for key, value in (config or {}).items()}
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+            _start_quietly(wanted)
+        interruption = signal.getsignal(signal.SIGINT)
+        spark = SparkSession.builder.config(map=wanted).getOrCreate()
+        if interruption != signal.getsignal(signal.SIGINT) and interruption != signal.default_int_handler:
+            signal.signal(signal.SIGINT, interruption)  # Spark has put its own in the place of the user's
+        return spark
+    except SkybandError:
+        raise
+    except Exception as problem:
+        raise SkybandError(f"Spark did not start: {problem}. {_JAVA}") from problem
+
+
+def configure(spark: SparkSession, cores: int | None = None) -> SparkSession:
+    """Set on a running session whatever of `settings` can still be set and was not set by anyone."""
+    for key, value in settings(cores or spark.sparkContext.defaultParallelism).items():
+        if spark.conf.isModifiable(key) and spark.sparkContext.getConf().get(key) is None and not _was_set(spark, key):
+            spark.conf.set(key, value)
+    return spark
+
+
+def _was_set(spark: SparkSession, key: str) -> bool:
+    """Whether a value stands in the session itself, not only Spark's default."""
+    return bool(spark._jsparkSession.sessionState().conf().contains(key))
+
+
+def _defaults() -> set[str]:
+    """What the user's spark-defaults.conf sets."""
+    file = _configuration() / "spark-defaults.conf"
+    lines = file.read_text().splitlines() if file.is_file() else []
+    return {line.replace("=", " ").split()[0] for line in lines if line.strip() and not line.lstrip().startswith("#")}
+
+
+def _configuration() -> Path:
+    return Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")
+
+
+# -- a JVM that keeps to itself ----------------------------------------------------------------------------------
+
+_JAVA = "Spark needs Java 17 or newer: install one (on Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+
+
+def _start_quietly(wanted: Mapping[str, str]) -> None:
+    """Start the JVM with our log4j configuration, where the user has none, and without the JVM's own remarks."""
+    home = os.environ.get("JAVA_HOME")
+    if not (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is None:
+        raise SkybandError(f"there is no Java {f'in JAVA_HOME={home}' if home else 'on PATH'}. {_JAVA}")
+    options = os.environ.get("SPARK_SUBMIT_OPTS")
+    if "log4j" not in (options or "") and not list(_configuration().glob("log4j2.*")):
+        # spark.driver.extraJavaOptions come after these, so that what the user set there wins
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{options or ''} -Dlog4j2.configurationFile={_LOGGING.as_uri()}".strip()
+    reading, writing = os.pipe()
+    threading.Thread(target=_pass_on, args=(reading,), name="skyband: errors of the JVM", daemon=True).start()
+    try:
+        gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(wanted.items())), {"stderr": writing})
+        SparkContext._ensure_initialized(gateway=gateway)
+    finally:
+        os.close(writing)
+        os.environ.pop("SPARK_SUBMIT_OPTS", None)
+        if options is not None:
+            os.environ["SPARK_SUBMIT_OPTS"] = options
+
+
+def _pass_on(reading: int) -> None:
+    """Standard error of the JVM and its workers, line by line, as it comes."""
+    with os.fdopen(reading, "rb") as lines:
+        for line in lines:
+            if _NOISE not in line:
+                sys.stderr.buffer.write(line) if hasattr(sys.stderr, "buffer") else sys.stderr.write(
+                    line.decode(errors="replace")
+                )
+                sys.stderr.flush()

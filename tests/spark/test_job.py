@@ -1,0 +1,234 @@
+"""Jobs on Spark: what runs gives the batch's answers, goes on from its checkpoint, and ends when asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from jobs import job_file
+from pyspark.sql import SparkSession
+
+import skyband as sb
+import skyband.spark as sks
+from skyband.spark.board import Board
+from skyband.spark.job import Job, read_job
+from skyband.spark.job_checks import MARKS
+from skyband.spark.job_file import JobError
+from skyband.spark.progress import Figures
+from skyband.spark.run_job import run_job
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Notes:
+    """A screen that remembers."""
+
+    wants_tops = True
+
+    def __init__(self) -> None:
+        self.figures: list[Figures] = []
+        self.boards: Sequence[Board] = ()
+        self.rows: list[dict[str, Any]] = []
+        self.end = ""
+
+    def stage(self, what: str) -> None: ...
+
+    def moved(self, figures: Figures, boards: Sequence[Board]) -> None:
+        self.figures.append(figures)
+        self.boards = boards
+
+    def results(self, rows: pa.Table) -> None:
+        self.rows += rows.to_pylist()
+
+    def finished(self, figures: Figures, message: str) -> None:
+        self.end = message
+
+
+def write_source(folder: Path, rows: int = 900, files: int = 3) -> pa.Table:
+    generator = np.random.default_rng(4)
+    ts = 1_700_000_000_000_000 + np.arange(rows) * 50_000 - generator.integers(0, 1_000_000, rows)
+    table = pa.table(
+        {
+            "ts": pa.array(ts).cast(pa.timestamp("us", "UTC")),
+            "id": np.arange(rows),
+            "venue": np.array(["north", "south"])[generator.integers(0, 2, rows)],
+            "price": pa.array(np.round(generator.random(rows), 2), mask=generator.random(rows) < 0.01),
+        }
+    )
+    folder.mkdir(exist_ok=True)
+    for number in range(files):
+        path = folder / f"{number}.parquet"
+        pq.write_table(table.slice(number * rows // files, rows // files), path)
+        os.utime(path, (1_600_000_000 + number,) * 2)
+    return table
+
+
+def batch_answer(spark: SparkSession, job: Job) -> set[tuple[Any, ...]]:
+    """The same job over the same files at once, up to where a stream that ends there has come."""
+    rows = spark.read.schema(job.source.schema).parquet(job.source.path)
+    newest = rows.agg({"ts": "max"}).first()[0]
+    closed = newest - timedelta(seconds=2)
+    answer = sks.monitor(rows, job.queries, time="ts", group_by=["venue"], arrival="id").where(f"window_end <= '{closed}'")
+    return answers(answer.collect())
+
+
+def answers(rows: list[Any]) -> set[tuple[Any, ...]]:
+    return {
+        (row["query"], row["venue"], str(row["window_end"])[:19], row["event"], row["rank"], row["row"]["id"]) for row in rows
+    }
+
+
+@pytest.mark.parametrize("sink", ["parquet", "memory"])
+def test_a_job_gives_the_batch_answer(spark: SparkSession, tmp_path: Path, sink: str) -> None:
+    table = write_source(tmp_path / "in")
+    place = '\npath = "out"' if sink == "parquet" else ""
+    job = read_job(
+        job_file(
+            tmp_path, ('format = "memory"', f'format = "{sink}"{place}'), ("checkpoint =", f'name = "to_{sink}"\ncheckpoint =')
+        )
+    )
+    screen = Notes()
+    figures = run_job(job, screen, threading.Event(), spark)
+    written = spark.read.parquet(str(tmp_path / "out")) if sink == "parquet" else spark.table("to_memory")
+    assert answers(written.collect()) == batch_answer(spark, job)
+    assert figures.rows == len(table) and figures.late == {"best": 0, "least": 0} and figures.groups == 2
+    assert figures.nulls["best"] == table["price"].null_count > 0 and figures.candidates > 0
+    assert screen.end == "the source is exhausted" and figures.watermark is not None
+    if sink == "parquet":  # the tops on the screen are those that were written last
+        last = {
+            row["venue"]: row["window_end"]
+            for row in sorted(written.where("query = 'best'").collect(), key=lambda row: row["window_end"])
+        }
+        shown = screen.boards[0].tops["best"]
+        for venue, end in last.items():
+            rows = written.where("query = 'best'").where(f"venue = '{venue}'").collect()
+            top = sorted((row["rank"], row["row"]["id"]) for row in rows if row["window_end"] == end)
+            assert [entry.row["id"] for entry in shown[(venue,)].entries] == [number for _, number in top]
+    else:
+        assert not screen.boards
+
+
+def test_json_and_console_jobs_go_on_from_their_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    write_source(tmp_path / "in")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (tmp_path / "in" / "2.parquet").rename(kept / "2.parquet")
+    for sink in ("json", "console"):
+        job = read_job(
+            job_file(tmp_path, ('format = "memory"', f'format = "{sink}"\npath = "out"'), ('"state"', f'"state-{sink}"'))
+        )
+        first, second = Notes(), Notes()
+        run_job(job, first, threading.Event(), spark)
+        (kept / "2.parquet").rename(tmp_path / "in" / "2.parquet")
+        run_job(job, second, threading.Event(), spark)
+        if sink == "json":
+            rows = [json.loads(line) for file in (tmp_path / "out").glob("*.json") for line in file.read_text().splitlines()]
+            rows = [{"rank": None, **row, "window_end": row["window_end"].replace("T", " ")} for row in rows]
+            assert {len(top.entries) for top in second.boards[0].tops["best"].values()} == {3}
+        else:
+            rows = first.rows + second.rows
+            assert first.rows and second.rows
+        assert answers(rows) == batch_answer(spark, job)
+        (tmp_path / "in" / "2.parquet").rename(kept / "2.parquet")
+
+
+def test_a_checkpoint_of_other_queries_is_refused_before_the_stream_starts(spark: SparkSession, tmp_path: Path) -> None:
+    write_source(tmp_path / "in", 90)
+    run_job(read_job(job_file(tmp_path)), Notes(), threading.Event(), spark)
+    assert set(json.loads((tmp_path / "state" / MARKS).read_text())) >= {"query 'best'", "query 'least'"}
+    offsets = sorted(file.name for file in (tmp_path / "state" / "offsets").iterdir())
+    with pytest.raises(JobError, match=r"line 1: this checkpoint was written for other queries: query 'best' changed; start"):
+        run_job(read_job(job_file(tmp_path, ("k = 3", "k = 4"))), Notes(), threading.Event(), spark)
+    assert sorted(file.name for file in (tmp_path / "state" / "offsets").iterdir()) == offsets
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message"),
+    [
+        (('score = "price"', 'score = "prise"'), 18, "did you mean 'price'?"),
+        (('"price > 0.2"', '"venue > 0.2"'), 27, "'venue'"),
+        (('time = "ts"', 'time = "tss"'), 10, "did you mean 'ts'?"),
+        (('["venue"]', '["venu"]'), 12, "did you mean 'venue'?"),
+        (('arrival = "id"', 'arrival = "price"'), 13, "must be an integer or a timestamp"),
+    ],
+)
+def test_columns_that_are_missing_or_mistyped_are_named_before_the_stream_starts(
+    spark: SparkSession, tmp_path: Path, change: tuple[str, str], line: int, message: str
+) -> None:
+    with pytest.raises(JobError) as refused:
+        run_job(read_job(job_file(tmp_path, change)), Notes(), threading.Event(), spark)
+    assert f"line {line}: " in str(refused.value) and message in str(refused.value)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_stream_that_fails_says_why_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    write_source(tmp_path / "in", 30, files=1)
+    (tmp_path / "in" / "torn.parquet").write_text("this is not parquet")
+    with pytest.raises(sb.SkybandError) as failed:
+        run_job(read_job(job_file(tmp_path)), Notes(), threading.Event(), spark)
+    assert re.fullmatch(r"the stream failed: .*torn\.parquet.*", str(failed.value))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('format = "parquet"', 'format = "nosuch"'), "nosuch"),
+        (("price double", "price decimal(99, 1)"), "99"),
+        (('path = "in"', 'path = "in"\nselect = ["*", "nosuch(price) as y"]'), "nosuch"),
+    ],
+)
+def test_what_only_spark_can_refuse_is_one_line_too(
+    spark: SparkSession, tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    file = job_file(tmp_path, change)
+    with pytest.raises(sb.SkybandError) as refused:
+        run_job(read_job(file), Notes(), threading.Event(), spark)
+    text = str(refused.value)
+    assert text.startswith(f"{file}: ") and message in text and "\n" not in text
+
+
+def test_without_its_connector_kafka_says_what_to_add(spark: SparkSession, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        options = f'options = {{ "kafka.bootstrap.servers" = "127.0.0.1:{server.getsockname()[1]}", topic = "tops" }}'
+        job = read_job(job_file(tmp_path, ('format = "memory"', f'format = "kafka"\n{options}')))
+        with pytest.raises(JobError, match=r'add to \[spark\]: "spark\.jars\.packages" = "org\.apache\.spark:spark-sql-kafka'):
+            run_job(job, Notes(), threading.Event(), spark)
+
+
+def test_an_interrupt_ends_a_job_cleanly(tmp_path: Path) -> None:
+    write_source(tmp_path / "in", 300)
+    file = job_file(
+        tmp_path,
+        ('format = "memory"', 'format = "console"'),
+        ("available_now = true", 'every = "1 second"'),
+        ("[trigger]", '[spark]\nspark.master = "local[2]"\n[trigger]'),
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "skyband", "run", str(file), "--json"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line)["event"] == "progress":
+                break
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    last = json.loads(rest.splitlines()[-1])
+    assert process.returncode == 0 and errors == "", errors
+    assert last["event"] == "finished" and last["reason"] == "stopped as asked" and last["rows"] > 0

@@ -1,0 +1,254 @@
+"""Job files: a slip costs a message with its line and its remedy, before Spark starts."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from jobs import GOOD, job_file
+
+import skyband as sb
+from skyband import cli
+from skyband.spark.board import Board
+from skyband.spark.job import Job, read_job
+from skyband.spark.job_checks import check_surroundings
+from skyband.spark.job_file import JobError
+from skyband.spark.job_words import describe
+from skyband.spark.toml_lines import Lines
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# -- validation, without Spark ---------------------------------------------------------------------------------
+
+SLIPS = {
+    "no TOML": (("k = 3", "k = = 3"), 17, "not TOML"),
+    "unknown table": (("[trigger]", "[triger]"), 33, "did you mean 'trigger'?"),
+    "unknown key of a table": (("lateness", "latenes"), 11, "did you mean 'lateness'?"),
+    "unknown key of a query": (("order =", "ordre ="), 26, "did you mean 'order'?"),
+    "a key of [stream] on top": (('checkpoint = "state"', 'time = "ts"'), 1, "it belongs in the table [stream]"),
+    "size outside the window": (("emit =", "size ="), 20, "it belongs in window = { size"),
+    "no source": (("[source]", "[sauce]"), 1, "needs 'source'"),
+    "no query": ((GOOD[GOOD.index("[[query]]") : GOOD.index("[sink]")], ""), 1, "a [[query]] block"),
+    "a query as a table": (
+        (GOOD[GOOD.index("[[query]]") : GOOD.index("[sink]")], '[query]\nname = "best"\n'),
+        15,
+        "'query' must be a list",
+    ),
+    "no k": (("k = 2\n", ""), 22, "needs 'k', as in: k = 10"),
+    "k is a text": (("k = 2", 'k = "2"'), 24, "'k' must be a whole number, got '2'"),
+    "k is too small": (("k = 2", "k = 0"), 24, "k must be at least 1, got 0"),
+    "k is true": (("k = 2", "k = true"), 24, "'k' must be a whole number, got true"),
+    "a score that cannot be read": (('"price * 2"', '"price * "'), 25, "query 'least': score"),
+    "a form of score": (('"price * 2"', "{ linaer = { price = 1.0 } }"), 25, "did you mean 'linear'?"),
+    "two forms of score": (('"price * 2"', "{ linear = { a = 1.0 }, product = { b = 1.0 } }"), 25, "one of linear, product"),
+    "a metric without distance": (('"price * 2"', '{ linear = { a = 1.0 }, metric = "l1" }'), 25, "belong to distance"),
+    "an order": (('"asc"', '"up"'), 26, "order must be one of 'desc', 'asc'; got 'up'"),
+    "a condition": (('"price > 0.2"', '"price >"'), 27, "query 'least': where"),
+    "bounds": (('"price > 0.2"', "{ price = [1] }"), 27, "must be [low, high], { min = low } or { max = high }"),
+    "an emission": (('"snapshots"', '"snapshot"'), 20, "emit must be one of"),
+    "an algorithm": (('emit = "snapshots"', 'algorithm = "fastest"'), 20, "fastest"),
+    "a window of nothing": (('{ size = "4 seconds", slide = "1 second" }', "{}"), 28, "needs 'size'"),
+    "a window's unit": (('"4 seconds"', '"4 parsecs"'), 28, "'4 parsecs' is not a duration"),
+    "a slide above the size": (('slide = "1 second" }\nemit', 'slide = "1 minute" }\nemit'), 19, "make slide at most size"),
+    "rows and size": (('{ size = "4 seconds", slide = "1 second" }', '{ rows = 5, size = "4 s" }'), 28, "a window of rows has"),
+    "two queries of a name": (('"least"', '"best"'), 23, "two queries are called 'best'"),
+    "lateness": (('"2 seconds"', '"2 secs ago"'), 11, "is not a duration"),
+    "negative lateness": (('"2 seconds"', "-1"), 11, "must not be negative"),
+    "no time": (('time = "ts"\n', ""), 18, 'add time = "..." to [stream]'),
+    "a key": (('arrival = "id"', 'key = "id"'), 13, "take it out"),
+    "groups": (('["venue"]', "[1]"), 12, "must be names of columns"),
+    "a format of source": (('format = "parquet"', 'format = "parqet"'), 4, "did you mean 'parquet'?"),
+    "a format of sink": (('format = "memory"', 'format = "memry"'), 31, "did you mean 'memory'?"),
+    "a sink without structs": (('format = "memory"', 'format = "csv"'), 31, "use json or parquet"),
+    "a sink without a path": (('format = "memory"', 'format = "parquet"'), 30, "needs 'path'"),
+    "no schema": (('schema = "ts timestamp, id bigint, venue string, price double"\n', ""), 4, "add [source.schema]"),
+    "a type": (("price double", "price dubble"), 6, "did you mean 'double'?"),
+    "a schema without types": (('"ts timestamp, id bigint', '"ts, id bigint'), 6, "columns and types"),
+    "options": (("{ maxFilesPerTrigger = 1 }", "{ maxFilesPerTrigger = [1] }"), 7, "'maxFilesPerTrigger' must be a text"),
+    "a misplaced option": (("options = { maxFilesPerTrigger = 1 }", "maxFilesPerTrigger = 1"), 7, "[source.options]"),
+    "a trigger": (("available_now = true", 'every = "now"'), 34, "is not a duration"),
+    "two triggers": (("available_now = true", 'available_now = true\nevery = "1 s"'), 35, "exclude each other"),
+    "kafka without servers": (('format = "memory"', 'format = "kafka"'), 30, '"kafka.bootstrap.servers" = "host:9092"'),
+}
+
+
+@pytest.mark.parametrize(("change", "line", "remedy"), SLIPS.values(), ids=SLIPS)
+def test_a_slip_is_named_with_its_line_and_its_remedy(tmp_path: Path, change: tuple[str, str], line: int, remedy: str) -> None:
+    file = job_file(tmp_path, change)
+    with pytest.raises(JobError) as refused:
+        read_job(file)
+    message = str(refused.value)
+    assert message.startswith(str(file)) and re.search(rf"line {line}\b", message) and remedy in message, message
+
+
+def test_the_good_job_says_what_it_says(tmp_path: Path) -> None:
+    job = read_job(job_file(tmp_path))
+    assert job.source.path == str(tmp_path / "in") and job.source.options == {"maxFilesPerTrigger": "1"}
+    assert [query.name for query in job.queries] == ["best", "least"]
+    assert job.queries[1] == sb.TopK(
+        name="least", k=2, score="price * 2", order="asc", where="price > 0.2", window=sb.TimeWindow("4 seconds", "1 second")
+    )
+    assert job.stream.group_by == ("venue",) and job.trigger.available_now and job.checkpoint == str(tmp_path / "state")
+
+
+def test_scores_bounds_schemas_and_dotted_options_as_tables(tmp_path: Path) -> None:
+    file = job_file(
+        tmp_path,
+        (
+            'score = "price"\n',
+            'score = { distance = { price = 3, id = 4.5 }, metric = "l1" }\nwhere = { price = { min = 1 } }\n',
+        ),
+        ('"price * 2"', "{ linear = { price = 0.5 } }"),
+        ('where = "price > 0.2"', "where = { price = [0, 2.5] }"),
+        ('{ size = "4 seconds", slide = "1 second" }', "{ rows = 100, slide = 10 }"),
+        ("[trigger]", '[spark]\nspark.master = "local[1]"\nspark.some.switch = true\n[trigger]'),
+        (
+            'schema = "ts timestamp, id bigint, venue string, price double"\noptions = { maxFilesPerTrigger = 1 }',
+            '[source.schema]\nts = "timestamp"\n"a `b`" = "struct<x: int, y: array<string>>"',
+        ),
+    )
+    job = read_job(file)
+    assert job.queries[0].score == sb.distance({"price": 3, "id": 4.5}, metric="l1")
+    assert job.queries[0].where == {"price": (1.0, None)} and job.queries[1].where == {"price": (0.0, 2.5)}
+    assert job.queries[1].score == sb.linear({"price": 0.5}) and job.queries[1].window == sb.CountWindow(100, 10)
+    assert job.source.schema == "`ts` timestamp, `a ``b``` struct<x: int, y: array<string>>"
+    assert job.spark == {"spark.master": "local[1]", "spark.some.switch": "true"}
+
+
+def test_ddl_with_nested_types_is_taken(tmp_path: Path) -> None:
+    ddl = "ts timestamp, `a, b` map<string, decimal(10, 2)> not null, s struct<x: int, y: double> comment 'x, y'"
+    job = read_job(job_file(tmp_path, ("ts timestamp, id bigint, venue string, price double", ddl)))
+    assert job.source.schema == ddl
+
+
+def test_lines_of_keys_behind_long_values() -> None:
+    text = '# [no]\na = """\n[b]\n"""\nc = [ # ]\n 1,\n]\n[[d]]\nx = 1\n[d."e.f"]\ny = 2\n[[d]]\nx = "#"\n'
+    lines = Lines(text)
+    assert [lines.of(path) for path in (("a",), ("c",), ("d", 0, "x"), ("d", 0, "e.f", "y"), ("d", 1, "x"))] == [
+        2,
+        5,
+        9,
+        11,
+        13,
+    ]
+    assert lines.of(("d", 1, "missing")) == 12 and lines.of(("missing",)) == 1
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"cannot read the job file .*nothing\.toml: No such file"):
+        read_job(tmp_path / "nothing.toml")
+
+
+# -- what surrounds a job, without Spark -----------------------------------------------------------------------
+
+
+def test_a_source_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    job = read_job(job_file(tmp_path, ('path = "in"', 'path = "im"')))
+    with pytest.raises(JobError, match=r"line 5: there is nothing at .*/im; make it"):
+        check_surroundings(job)
+    (tmp_path / "in" / "a.parquet").touch()
+    check_surroundings(read_job(job_file(tmp_path, ('path = "in"', 'path = "in/*.parquet"'))))
+
+
+def test_a_sink_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    job = read_job(job_file(tmp_path, ('format = "memory"', 'format = "json"\npath = "file/out"')))
+    with pytest.raises(JobError, match=r"line 32: results cannot be written to .*file is a file"):
+        check_surroundings(job)
+
+
+def test_a_kafka_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    def asking(port: int) -> Job:
+        options = f'options = {{ "kafka.bootstrap.servers" = "127.0.0.1:{port}", topic = "tops" }}'
+        return read_job(job_file(tmp_path, ('format = "memory"', f'format = "kafka"\n{options}')))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        check_surroundings(asking(port))
+    with pytest.raises(JobError, match=rf"line 32: no Kafka server can be reached \(127.0.0.1:{port}"):
+        check_surroundings(asking(port))
+
+
+def run_cli(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
+    """The command line within this process; its exit code."""
+    monkeypatch.setattr(sys, "argv", ["skyband", *args])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return int(left.value.code or 0)
+
+
+def test_a_slip_costs_one_line_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = job_file(tmp_path, ("lateness", "latenes"))
+    assert run_cli(monkeypatch, "run", str(file)) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err == f"skyband: {file}, line 11: [stream] has no key 'latenes'; did you mean 'lateness'?\n"
+
+
+def test_dry_run_says_the_plan_without_starting_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("skyband.spark.run_job.session", lambda *_, **__: pytest.fail("Spark was started"))
+    file = str(job_file(tmp_path))
+    assert run_cli(monkeypatch, "run", file, "--dry-run", "--json") == 0
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    words = {record["what"]: record["how"] for record in said}
+    assert words["time"] == "ts" and words["lateness"] == "2 seconds" and words["groups"] == "venue"
+    assert words["query least"] == (
+        "the 2 smallest price * 2, where price > 0.2, of the last 4 seconds, every 1 second: who enters and who leaves"
+    )
+    assert [record["how"] for record in said if record["what"] == "shared"] == [
+        "one scan of the source for best, least",
+        "windows close together: best, least",
+    ]
+    assert run_cli(monkeypatch, "run", file, "--dry-run") == 0
+    assert "windows close together" in capsys.readouterr().out
+
+
+def test_equal_scores_are_shared(tmp_path: Path) -> None:
+    job = read_job(job_file(tmp_path, ('"price * 2"', '"price"'), ('where = "price > 0.2"\n', "")))
+    assert ("shared", "one score: best, least") in describe(job)
+
+
+def test_the_example_is_a_job() -> None:
+    job = read_job(ROOT / "examples" / "trades.toml")
+    assert [query.name for query in job.queries] == ["hot", "tight"]
+
+
+# -- the board -------------------------------------------------------------------------------------------------
+
+
+def results(*rows: tuple[int, str, int | None, float, int]) -> pa.Table:
+    """Result rows of query q: window end, event, rank, score, id."""
+    names = ("window_end", "event", "rank", "score")
+    columns = dict(zip(names, zip(*(row[:4] for row in rows), strict=True), strict=True))
+    types = {"rank": pa.int32()}
+    table = {name: pa.array(column, types.get(name)) for name, column in columns.items()}
+    return pa.table({"query": ["q"] * len(rows), **table, "row": [{"id": row[4]} for row in rows]})
+
+
+def ids(board: Board) -> list[int]:
+    return [entry.row["id"] for entry in board.tops["q"][()].entries]
+
+
+def test_a_board_follows_changes() -> None:
+    board = Board([sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(5))])
+    board.take(results((1, "enter", 1, 5.0, 1), (2, "enter", 2, 3.0, 2), (3, "leave", None, 3.0, 2), (3, "enter", 1, 9.0, 3)))
+    assert ids(board) == [3, 1]
+    board.take(results((4, "leave", None, 5.0, 1), (4, "enter", 1, 9.0, 4)))
+    assert ids(board) == [4, 3]  # of equal scores the newer
+    assert [entry.since for entry in board.tops["q"][()].entries] == [4, 3]
+
+
+def test_a_board_follows_snapshots() -> None:
+    board = Board([sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(5), emit="snapshots")])
+    board.take(results((1, "top", 1, 5.0, 1), (2, "top", 1, 5.0, 1), (2, "top", 2, 4.0, 2), (3, "top", 1, 5.0, 1)))
+    assert ids(board) == [1] and board.tops["q"][()].end == 3
+    board.take(results((4, "top", 2, 5.0, 1), (4, "top", 1, 6.0, 3)))
+    assert [(entry.row["id"], entry.since) for entry in board.tops["q"][()].entries] == [(3, 4), (1, 2)]
