@@ -44,5 +44,5 @@ SETTINGS = {
 EVENTS = 5_000_000
 PER_SECOND = 1000
 ROWS_A_FILE = 62_500
-FILES_A_BATCH = 4  # an even number: both cores get the same share of a micro-batch
+FILES_A_BATCH = 8  # 500 thousand events a micro-batch; an even number, so that both cores get the same share
 LEAST_BATCHES = 4  # a shortened run takes smaller micro-batches rather than fewer

@@ -56,7 +56,7 @@ class Cluster:
                 mark = part["mark"].cast(pa.int64())[0].as_py()
                 if mark is not None:
                     marks.append(mark // 1000)
-                    if mark // 1000 <= watermark:
+                    if self.plan.wakes and mark // 1000 <= watermark:
                         continue
                 key = tuple(part[f"g{i}"][0].as_py() for i in range(len(self.plan.groups)))
                 by_group[key].append(part)
@@ -73,7 +73,7 @@ class Cluster:
             optionalValue=stored.value if stored else None,
             batchProcessingTimeMs=0,
             eventTimeWatermarkMs=watermark,
-            timeoutConf=GroupStateTimeout.EventTimeTimeout if self.plan.waits else GroupStateTimeout.NoTimeout,
+            timeoutConf=GroupStateTimeout.EventTimeTimeout if self.plan.wakes else GroupStateTimeout.NoTimeout,
             hasTimedOut=timed_out,
             watermarkPresent=self.plan.waits,
             defined=stored is not None,

@@ -257,14 +257,15 @@ def test_a_groups_state_stays_as_small_as_its_window() -> None:
 
 
 def test_a_group_that_has_gone_quiet_leaves_no_state() -> None:
-    case, plan = simple(query(), rows=20)
+    case = Case(simple(query(), rows=20)[0].rows, [0] * 20, [0] * 20, [query()], 0, True, False)
+    plan = plan_of(case)
     cluster = Cluster(plan)
     cluster.batch(tasks_of(case, plan, 0))
-    assert cluster.store
-    late = Case([{"t": 500, "x": None, "g": "a", "id": 0, "tie": 0}], [0], [0], case.queries, 0, False, False)
-    cluster.batch(tasks_of(late, plan, 0))
+    assert list(cluster.store) == [("a",)]
+    later = Case([{"t": 500, "x": 1.0, "g": "b", "id": 0, "tie": 0}], [0], [0], case.queries, 0, True, False)
+    cluster.batch(tasks_of(later, plan, 0))
     cluster.batch([])
-    assert not cluster.store
+    assert list(cluster.store) == [("b",)]
 
 
 def test_a_slow_slide_does_not_pile_up_open_rows() -> None:

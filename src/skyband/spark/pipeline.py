@@ -130,10 +130,10 @@ def _reduced(df: DataFrame, plan: Plan) -> DataFrame:
 
 def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
     """One state per group; its answers and tallies in one row, the tallies observed on the way."""
-    timeout = GroupStateTimeout.NoTimeout
     if plan.waits:
         parts = parts.withWatermark("mark", f"{plan.lateness} milliseconds")
-        timeout = GroupStateTimeout.EventTimeTimeout
+    # looking for timeouts costs a second round through Python in every micro-batch
+    timeout = GroupStateTimeout.EventTimeTimeout if plan.wakes else GroupStateTimeout.NoTimeout
 
     def step(_: Any, frames: Any, state: Any) -> Any:
         return answer_micro_batch(plan, frames, state)

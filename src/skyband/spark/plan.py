@@ -83,6 +83,11 @@ class Plan:
         return not (self.arrival and all(pace.slide is None for pace in self.paces))
 
     @property
+    def wakes(self) -> bool:
+        """Groups must be called when others move the watermark. A single one moves it alone, by its own rows."""
+        return self.waits and bool(self.groups)
+
+    @property
     def digest(self) -> str:
         """Tells plans apart."""
         return _digest(dict(self.marks))

@@ -73,14 +73,14 @@ def answer_batch(plan: Plan, parts: pa.Table) -> pa.Table:
 
 
 def _watermark(plan: Plan, state: GroupState) -> int:
-    """Spark's watermark in the time column's unit; NEVER before it has moved, or where nothing waits."""
-    moment = state.getCurrentWatermarkMs() if plan.waits else 0
+    """Spark's watermark in the time column's unit; NEVER before it has moved, or where the group's own rows tell."""
+    moment = state.getCurrentWatermarkMs() if plan.wakes else 0
     return moment * plan.tick if moment > 0 else NEVER
 
 
 def _set_timeout(plan: Plan, group: Group, state: GroupState) -> None:
     """Ask to be called when the watermark reaches the next window's end, whether or not rows come."""
-    end = group.next_end() if plan.waits else None
+    end = group.next_end() if plan.wakes else None
     if end is None:
         return
     reached = -(-end // plan.tick)  # the first whole millisecond at or past the end
@@ -101,7 +101,7 @@ def _recalled(plan: Plan, state: GroupState) -> Group:
 
 def _remember(plan: Plan, group: Group, state: GroupState) -> int:
     """Write the group to the state store, or forget it when nothing it holds can matter; the snapshot's bytes."""
-    if group.is_idle:
+    if group.is_idle and plan.wakes:  # what has closed is known from Spark's watermark then
         if state.exists:
             state.remove()
         return 0
