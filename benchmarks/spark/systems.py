@@ -52,11 +52,13 @@ def _skyband(emit: str) -> Callable[[DataFrame, Setting], DataFrame]:
     return answer
 
 
+_ONE_GROUP = {"spark.sql.shuffle.partitions": "1"}  # a stream without groups has one state
+
 TABLE = {
     system.name: system
     for system in (
-        System("skyband", _skyband("snapshots")),
-        System("skyband-changes", _skyband("changes"), windows="changes"),
+        System("skyband", _skyband("snapshots"), config=_ONE_GROUP),
+        System("skyband-changes", _skyband("changes"), windows="changes", config=_ONE_GROUP),
         System("driver-merge", run=rivals.driver_merge),
         System("two-stage", rivals.two_stage, caps={"B": 640_000}),
         System("sliding", rivals.sliding, caps={"A": 1_000_000, "B": 64_000}),
@@ -69,7 +71,7 @@ TABLE = {
 
 def session(scratch: Path, system: System | None = None) -> SparkSession:
     """The Spark everybody gets: two cores and what skyband sets, then what `system` does better with."""
-    from skyband.spark.session import session
+    from skyband.spark.sessions import session
 
     config = {
         "spark.driver.memory": "2g",

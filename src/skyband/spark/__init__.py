@@ -1,14 +1,46 @@
 """skyband on Spark: `monitor(df, queries, …)` answers standing queries over a streaming or a batch DataFrame.
 
-session.py    a session with the settings that matter
-pipeline.py   monitor(): the steps as one query of Spark
-scores.py     scores as Catalyst columns              plan.py       what workers are told
-reduce.py     rows next to the data                   group.py      the windows of one group
-stateful.py   a group's state between micro-batches
+    pipeline.py   monitor(): the steps as one query of Spark      sessions.py   a session with the settings that matter
+    scores.py     scores as Catalyst columns                      plan.py       what workers are told
+    reduce.py     rows next to the data                           group.py      the windows of one group
+    stateful.py   a group's state between micro-batches           warm.py       kernels compiled while Spark starts
+
+Jobs without code, `skyband run JOB.toml`:
+
+    toml_lines.py, job_file.py, job.py    the file, its lines, the job it describes
+    job_checks.py, job_words.py           what is refused before Spark starts; the plan in words
+    run_job.py, progress.py               running it; figures from Spark's reports
+    board.py, committed.py                the current tops, from result rows or from what the sink has committed
+    demo.py                               the demo's stream, questions and check
+
+Workers import from this package in every Python process, so its public names are loaded when first used.
 """
 
-from skyband.spark.pipeline import monitor
-from skyband.spark.scores import condition_column, score_column
-from skyband.spark.session import configure, session, settings
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skyband.spark.pipeline import monitor
+    from skyband.spark.scores import condition_column, score_column
+    from skyband.spark.sessions import configure, session, settings
 
 __all__ = ["condition_column", "configure", "monitor", "score_column", "session", "settings"]
+
+_HOMES = {
+    "condition_column": "scores",
+    "configure": "sessions",
+    "monitor": "pipeline",
+    "score_column": "scores",
+    "session": "sessions",
+    "settings": "sessions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'skyband.spark' has no attribute {name!r}")
+    value = getattr(import_module(f"skyband.spark.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -31,7 +31,7 @@ from skyband.spark.pipeline import monitor
 from skyband.spark.plan import make_request
 from skyband.spark.progress import Figures, ProgressListener
 from skyband.spark.run_job import Screen
-from skyband.spark.session import session
+from skyband.spark.sessions import session
 from skyband.spark.warm import warm
 
 SCHEMA = "seq bigint, ts timestamp, symbol string, venue string, price double, volume bigint, bid double, ask double"

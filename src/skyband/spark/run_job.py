@@ -29,7 +29,7 @@ from skyband.spark.pipeline import monitor
 from skyband.spark.plan import Plan, make_request
 from skyband.spark.progress import Figures, ProgressListener
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.session import session
+from skyband.spark.sessions import session
 from skyband.spark.warm import warm
 
 _LOOK = 0.2  # seconds between two looks at a running stream
