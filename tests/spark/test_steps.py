@@ -290,12 +290,13 @@ def test_a_slow_slide_does_not_pile_up_open_rows() -> None:
         (lambda: [query("other")], "query 'q' is gone"),
     ],
 )
-def test_a_state_of_other_queries_is_refused_and_says_what_changed(changed: Any, says: str) -> None:
+@pytest.mark.parametrize("forgetful", [True, False])
+def test_a_state_of_other_queries_is_refused_and_says_what_changed(changed: Any, says: str, forgetful: bool) -> None:
     case, plan = simple(query())
     cluster = Cluster(plan)
     cluster.batch(tasks_of(case, plan, 0))
     other = Cluster(
-        plan_of(Case(case.rows, case.batches, case.tasks, changed(), 0, False, False)), store=cluster.store, forgetful=True
+        plan_of(Case(case.rows, case.batches, case.tasks, changed(), 0, False, False)), store=cluster.store, forgetful=forgetful
     )
     with pytest.raises(StateError, match=f"{says}.*new checkpointLocation"):
         other.batch(tasks_of(case, plan, 1))

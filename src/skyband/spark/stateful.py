@@ -96,7 +96,9 @@ def _recalled(plan: Plan, state: GroupState) -> Group:
         return Group(plan)
     token, snapshot = state.get
     known = _remembered.pop(bytes(token), None)
-    return known[0] if known is not None else Group.restore(plan, bytes(snapshot))
+    if known is None or known[0].plan.marks != plan.marks:
+        return Group.restore(plan, bytes(snapshot))  # which refuses the state of other queries
+    return known[0]
 
 
 def _remember(plan: Plan, group: Group, state: GroupState) -> int:
