@@ -87,6 +87,8 @@ def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Colum
     columns = [column.alias(f"c{i}") for i, column in enumerate(own)]
     for i, (score, where) in enumerate(request.scores):
         value = score_column(score, df.schema)
+        if request.plan.bare[i] is not None:
+            continue
         if where is not None:
             columns.append(F.isnan(value).alias(f"m{i}"))
             value = F.when(condition_column(where, df.schema), value).otherwise(F.lit(float("nan")))

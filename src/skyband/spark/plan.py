@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
+from skyband.expression import Column
 from skyband.query import TopK
-from skyband.score import Score, Where, score_key, where_key
+from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.window import CountWindow, Duration, TimeWindow, duration, nanoseconds
 
 TIME, TIE = "t", "tie"
@@ -57,6 +58,7 @@ class Plan:
 
     schema: pa.Schema  # of the input's columns, under their numbered names
     scores: int
+    bare: tuple[int | None, ...]  # per score: the column it is, as it stands, so that it need not travel twice
     filtered: tuple[bool, ...]  # per score: has a `where`, so that m{i} says which scores are unknown
     time: int | None  # number of the time column
     arrival: bool  # tie is a column that gives the order of arrival
@@ -158,6 +160,7 @@ def make_request(
     plan = Plan(
         schema=pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)]),
         scores=len(scores),
+        bare=tuple(_bare(score, where, schema) for score, where in scores),
         filtered=tuple(where is not None for _, where in scores),
         time=None if time is None else schema.names.index(time),
         arrival=arrival is not None,
@@ -194,6 +197,14 @@ def _known(schema: pa.Schema, name: str, what: str) -> str:
     hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     has = ", ".join(map(repr, schema.names))
     raise SchemaError(f"{what} names {name!r}, which the input does not have; {hint}it has {has}")
+
+
+def _bare(score: Score, where: Where | None, schema: pa.Schema) -> int | None:
+    tree = as_tree(score)
+    if where is not None or not isinstance(tree, Column) or schema.names.count(tree.name) != 1:
+        return None
+    place = schema.names.index(tree.name)
+    return place if pa.types.is_float64(schema.field(place).type) else None
 
 
 def _over_numbered_columns(query: TopK, score: int, clock: Clock | None) -> TopK:

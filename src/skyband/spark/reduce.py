@@ -83,11 +83,12 @@ class _Task:
                     return
             time = column.cast(pa.int64()).to_numpy()
             self._note_latest(group, time)
-        scores = [batch.column(f"s{i}").to_numpy() for i in range(plan.scores)]
+        columns = [self._score(batch, i) for i in range(plan.scores)]
+        scores = [column.to_numpy() for column in columns]
         time_or_none = np.zeros(len(group), np.int64) if time is None else time
         tie = batch.column(TIE)
-        names = [f"s{i}" for i in range(plan.scores)] + [f"c{i}" for i in range(len(plan.schema))]
-        table = pa.table([pa.array(time_or_none), tie, *(batch.column(name) for name in names)], names=[TIME, TIE, *names])
+        own = [batch.column(name) for name in plan.schema.names]
+        table = pa.table([pa.array(time_or_none), tie, *columns, *own], names=candidate_schema(plan).names)
         unknown = [
             batch.column(f"m{i}").to_numpy(zero_copy_only=False) if plan.filtered[i] else np.isnan(scores[i])
             for i in range(plan.scores)
@@ -98,6 +99,13 @@ class _Task:
         self.pieces.append(table)
         self.numbers.append(group)
         self.held += len(group)
+
+    def _score(self, batch: pa.RecordBatch, number: int) -> pa.Array:
+        place = self.plan.bare[number]
+        if place is None:
+            return batch.column(f"s{number}")
+        column = batch.column(f"c{place}")
+        return column.fill_null(np.nan) if column.null_count else column
 
     def _count(self, cells: Cells, group: Array, unknown: list[Array]) -> None:
         """Note how many rows, and unknown scores, each group and slide of a pace has."""
