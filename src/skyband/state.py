@@ -34,7 +34,8 @@ def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
     ]
     schema = pa.schema([pa.field(name, pa.large_binary()) for name in arrays], metadata={"skyband": document})
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    # handing small columns to a pool of threads costs several times what compressing them does
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_stream(sink, schema, options=options) as writer:
         if columns:
             writer.write_batch(pa.record_batch(columns, schema=schema))

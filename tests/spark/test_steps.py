@@ -336,3 +336,16 @@ def test_a_time_too_far_for_sparks_watermark_is_refused_with_a_remedy() -> None:
     case, plan = simple(query(slide=5), rows=10, step=10**17)
     with pytest.raises(SchemaError, match=r"steps of 5; divide the time"):
         Cluster(plan).batch(tasks_of(case, plan, 0))
+
+
+def test_a_worker_remembers_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, plan = simple(query())
+    monkeypatch.setattr(stateful, "_MOST_REMEMBERED", 100)
+    memory = stateful._Memory()
+    groups = [Group(plan) for _ in range(3)]
+    for number, group in enumerate(groups):
+        memory.put(bytes([number]), group, 40)
+    assert memory.take(b"\x00") is None
+    assert memory.take(b"\x02") is groups[2] and memory.take(b"\x02") is None
+    memory.put(b"new", groups[0], 60)
+    assert memory.take(b"\x01") is groups[1] and memory.take(b"new") is groups[0]

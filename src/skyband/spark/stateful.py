@@ -24,7 +24,34 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 _MOST_REMEMBERED = 1 << 28  # bytes of snapshots whose groups a worker keeps in memory
-_remembered: OrderedDict[bytes, tuple[Group, int]] = OrderedDict()
+
+
+class _Memory:
+    """Groups by the token of the snapshot they wrote last; the oldest go when their snapshots are too many bytes."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[bytes, tuple[Group, int]] = OrderedDict()
+        self._bytes = 0
+
+    def put(self, token: bytes, group: Group, size: int) -> None:
+        self._groups[token] = (group, size)
+        self._bytes += size
+        while self._bytes > _MOST_REMEMBERED:
+            _, (_, oldest) = self._groups.popitem(last=False)
+            self._bytes -= oldest
+
+    def take(self, token: bytes) -> Group | None:
+        """The group, which is then no longer here."""
+        group, size = self._groups.pop(token, (None, 0))
+        self._bytes -= size
+        return group
+
+    def clear(self) -> None:
+        self._groups.clear()
+        self._bytes = 0
+
+
+_remembered = _Memory()
 
 
 def tally_names(plan: Plan) -> list[str]:
@@ -95,10 +122,10 @@ def _recalled(plan: Plan, state: GroupState) -> Group:
     if not state.exists:
         return Group(plan)
     token, snapshot = state.get
-    known = _remembered.pop(bytes(token), None)
-    if known is None or known[0].plan.marks != plan.marks:
+    known = _remembered.take(bytes(token))
+    if known is None or known.plan.marks != plan.marks:
         return Group.restore(plan, bytes(snapshot))  # which refuses the state of other queries
-    return known[0]
+    return known
 
 
 def _remember(plan: Plan, group: Group, state: GroupState) -> int:
@@ -110,7 +137,5 @@ def _remember(plan: Plan, group: Group, state: GroupState) -> int:
     token, snapshot = os.urandom(16), group.snapshot()
     state.update((token, snapshot))
     _set_timeout(plan, group, state)
-    _remembered[token] = (group, len(snapshot))
-    while sum(size for _, size in _remembered.values()) > _MOST_REMEMBERED:
-        _remembered.popitem(last=False)
+    _remembered.put(token, group, len(snapshot))
     return len(snapshot)
