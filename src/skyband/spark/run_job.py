@@ -82,7 +82,7 @@ def _started(job: Job, screen: Screen) -> SparkSession:
     logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints, as JSON, every exception that it lets through
     kernels = threading.Thread(target=warm, args=(job.queries,), name="skyband: kernels", daemon=True)
     kernels.start()
-    spark = session(job.name, config=job.spark)
+    spark = session(job.name, partitions=None if job.stream.group_by else 1, config=job.spark)
     kernels.join()
     return spark
 

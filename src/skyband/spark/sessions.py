@@ -27,9 +27,9 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 _NOISE = b"Using incubator modules"  # what the JVM itself says of an option that Spark gives it
 
 
-def settings(cores: int | None = None) -> dict[str, str]:
-    """What a session should have, each with the reason; `cores` as in local[cores]."""
-    shown = str(cores or os.cpu_count() or 2)
+def settings(cores: int | None = None, partitions: int | None = None) -> dict[str, str]:
+    """What a session should have, each with the reason; `cores` as in local[cores], `partitions` as many unless given."""
+    shown = str(partitions or cores or os.cpu_count() or 2)
     return {
         # workers must run this very Python: any other lacks skyband and its kernels
         "spark.pyspark.python": sys.executable,
@@ -37,7 +37,7 @@ def settings(cores: int | None = None) -> dict[str, str]:
         # state on disk with incremental checkpoints instead of on the heap, rewritten whole
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # one state store per partition and batch: 200 of them make a small stream slow
+        # one state store per partition and batch: 200 of them make a small stream slow, and without groups one is enough
         "spark.sql.shuffle.partitions": shown,
         # windows are counted from the epoch; times read the same on every machine
         "spark.sql.session.timeZone": "UTC",
@@ -47,7 +47,13 @@ def settings(cores: int | None = None) -> dict[str, str]:
     }
 
 
-def session(name: str = "skyband", *, cores: int | None = None, config: Mapping[str, Any] | None = None) -> SparkSession:
+def session(
+    name: str = "skyband",
+    *,
+    cores: int | None = None,
+    partitions: int | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> SparkSession:
     """A session on this machine with `settings`; `config` wins over them, and a session that runs already over both.
 
     >>> import skyband.spark as sks
@@ -57,7 +63,7 @@ def session(name: str = "skyband", *, cores: int | None = None, config: Mapping[
     if running is not None:
         return configure(running)
     defaults = _defaults()
-    wanted = {"spark.app.name": name, **settings(cores)}
+    wanted = {"spark.app.name": name, **settings(cores, partitions)}
     if "MASTER" not in os.environ:
         wanted["spark.master"] = f"local[{cores or '*'}]"
     wanted = {key: value for key, value in wanted.items() if key not in defaults}
