@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -99,11 +100,34 @@ def _show_verdicts(console: Console, verdicts: list[Verdict], agreed: bool) -> N
     console.print(Text(check + ("equal" if agreed else "DIFFERENT"), style="green" if agreed else "bold red"))
 
 
+class Flag(threading.Event):
+    """An event that a signal handler may set. A plain one has a lock, which may be held by the very thread that the signal
+    interrupts in `wait`: `set` would then wait for ever."""
+
+    _STEP = 0.05  # seconds between two looks
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = False
+
+    def set(self) -> None:
+        self._asked = True
+
+    def is_set(self) -> bool:
+        return self._asked
+
+    def wait(self, timeout: float | None = None) -> bool:
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._asked and (end is None or time.monotonic() < end):
+            time.sleep(self._STEP if end is None else max(0.0, min(self._STEP, end - time.monotonic())))
+        return self._asked
+
+
 class Interruption:
     """Ctrl-C, and SIGTERM alike, as an event: nothing is torn down half-way."""
 
     def __init__(self) -> None:
-        self.stop = threading.Event()
+        self.stop = Flag()
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> threading.Event:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -252,3 +255,16 @@ def test_a_board_follows_snapshots() -> None:
     assert ids(board) == [1] and board.tops["q"][()].end == 3
     board.take(results((4, "top", 2, 5.0, 1), (4, "top", 1, 6.0, 3)))
     assert [(entry.row["id"], entry.since) for entry in board.tops["q"][()].entries] == [(3, 4), (1, 2)]
+
+
+def test_a_signal_that_comes_while_its_flag_is_waited_for_is_heard() -> None:
+    """Thousands of waits, each interrupted at another place: a lock in the flag would sooner or later be held."""
+    from skyband.job_commands import Interruption
+
+    for number in range(300):
+        with Interruption() as stop:
+            timer = threading.Timer(0.0005 + number * 1e-6, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            while not stop.wait(0.0002):
+                pass
+            timer.join()
