@@ -19,7 +19,7 @@ from skyband.lanes import CountLane, Lane, Member, TimeLane
 from skyband.query import TopK
 from skyband.rows import RowStore
 from skyband.seating import bind_place, place
-from skyband.state import pack, unpack
+from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 if TYPE_CHECKING:
     from skyband.monitor import Monitor
@@ -51,7 +51,7 @@ def monitor_to_bytes(monitor: Monitor) -> bytes:
         header["schema"] = base64.b64encode(monitor._schema.serialize().to_pybytes()).decode()
         header["limit"] = monitor._store.limit
         arrays["store.seq"], rows = monitor._store.whole()
-        arrays["store.rows"] = np.frombuffer(_table_to_bytes(rows), np.uint8)
+        arrays["store.rows"] = np.frombuffer(table_to_bytes(rows), np.uint8)
     return pack(_KIND, header, arrays)
 
 
@@ -91,7 +91,7 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
     if header["schema"] is not None:
         monitor._schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
         monitor._store = RowStore(monitor._schema)
-        rows = pa.ipc.open_stream(arrays["store.rows"].tobytes()).read_all()
+        rows = table_from_bytes(arrays["store.rows"].tobytes())
         monitor._store.fill(arrays["store.seq"], rows, header["limit"])
         if monitor._time is not None:
             monitor._clock = Clock(monitor._time, monitor._schema)
@@ -152,10 +152,3 @@ def _moment_from_json(moment: Any) -> Any:
     if not isinstance(moment, dict):
         return moment
     return np.datetime64(moment["datetime64"]) if "datetime64" in moment else datetime.fromisoformat(moment["datetime"])
-
-
-def _table_to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue().to_pybytes())

@@ -9,6 +9,8 @@ A row at position p is first seen by the window ending at enter(p) and no longer
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from skyband.kernels.tables import Panes, Windows
@@ -64,6 +66,11 @@ def cut_panes(time: np.ndarray, slide: int, sizes: list[int]) -> np.ndarray:
         number = (time + shift) // slide
         fresh[1:] |= number[1:] != number[:-1]
     return np.flatnonzero(fresh)
+
+
+def pane_cuts(slide: int, sizes: Iterable[int]) -> np.ndarray:
+    """Where, within a slide, some window begins; increasing, none at 0. There a slide falls into panes."""
+    return np.array(sorted({-size % slide for size in sizes} - {0}), np.int64)
 
 
 def time_panes(time: np.ndarray, begin: np.ndarray, size: int, slide: int) -> Panes:

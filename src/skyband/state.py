@@ -43,6 +43,20 @@ def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
     return _PREFIX.pack(_MARK, _FORMAT, hashlib.sha256(body).digest()) + body
 
 
+def table_to_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def table_from_bytes(data: bytes | pa.Buffer) -> pa.Table:
+    """What `table_to_bytes` wrote; its columns lie in `data`."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
 def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read what `pack` wrote; StateError when it is foreign, damaged, of another format or another kind."""
     if len(data) < _PREFIX.size or data[: len(_MARK)] != _MARK:

@@ -18,7 +18,8 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from skyband.spark import stateful
 from skyband.spark.plan import Plan
-from skyband.spark.reduce import TRAVELLING, from_bytes, reduced
+from skyband.spark.reduce import TRAVELLING, reduced
+from skyband.state import table_from_bytes
 
 Rows = list[dict[str, Any]]
 
@@ -91,7 +92,7 @@ class Cluster:
             for name in stateful.tally_names(self.plan):
                 self.tallies[name] += int(answer[name])
             if answer["results"] is not None:
-                self.results += [{**row, "group": key} for row in from_bytes(answer["results"]).to_pylist()]
+                self.results += [{**row, "group": key} for row in table_from_bytes(answer["results"]).to_pylist()]
         if state.exists:
             if state._updated or stored is None:
                 self.store[key] = Stored(tuple(state.get), state._timeout_timestamp)

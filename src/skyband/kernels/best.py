@@ -114,6 +114,20 @@ def worst(score, ordinal, count):
 
 
 @jit
+def _take(score, ordinal, floor, best_score, best_ordinal, count, keep):
+    """Put a row at or above the floor into the buffer; a full one is first reduced, which raises the floor."""
+    if count == best_score.shape[0]:
+        keep_best(best_score, best_ordinal, count, keep)
+        count = keep
+        floor = best_score[worst(best_score, best_ordinal, count)]
+        if score < floor:
+            return floor, count
+    best_score[count] = score
+    best_ordinal[count] = ordinal
+    return floor, count + 1
+
+
+@jit
 def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal, count, keep):
     """Take the rows scores[begin:stop] (oldest first) that can be among the best `keep` collected so far.
 
@@ -123,7 +137,6 @@ def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal,
     Start with floor = -inf, count = 0. Returns (floor, count): the buffer is unsorted and holds at least
     the best min(keep, rows with a score). Cost: one vectorized comparison a row, O(1) more for a hit.
     """
-    room = best_score.shape[0]
     i = begin
     while i < stop:
         block_end = min(i + BLOCK, stop)
@@ -134,15 +147,7 @@ def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal,
         if hits > 0:
             for j in range(i, block_end):
                 if scores[j] >= floor:
-                    if count == room:
-                        keep_best(best_score, best_ordinal, count, keep)
-                        count = keep
-                        floor = best_score[worst(best_score, best_ordinal, count)]
-                        if scores[j] < floor:
-                            continue
-                    best_score[count] = scores[j]
-                    best_ordinal[count] = j + ordinal_shift
-                    count += 1
+                    floor, count = _take(scores[j], j + ordinal_shift, floor, best_score, best_ordinal, count, keep)
         i = block_end
     return floor, count
 
@@ -159,15 +164,7 @@ def collect_from_better_end(scores, begin, stop, ordinal_shift, floor, best_scor
         if any_at_least(scores, start, end, floor):
             for j in range(end - 1, start - 1, -1):
                 if scores[j] >= floor:
-                    if count == best_score.shape[0]:
-                        keep_best(best_score, best_ordinal, count, keep)
-                        count = keep
-                        floor = best_score[worst(best_score, best_ordinal, count)]
-                        if scores[j] < floor:
-                            continue
-                    best_score[count] = scores[j]
-                    best_ordinal[count] = j + ordinal_shift
-                    count += 1
+                    floor, count = _take(scores[j], j + ordinal_shift, floor, best_score, best_ordinal, count, keep)
         end = start
     return floor, count
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from skyband.algorithms.contract import read_only
+from skyband.schedule import pane_cuts
+
 _AT_LEAST = 1 << 13  # fewer rows are not worth sorting out
 _PIECES = 64  # more make every push slow
 
@@ -71,11 +74,11 @@ class OpenRows:
 
 def _best_of_panes(time: np.ndarray, seq: np.ndarray, score: np.ndarray, slide: int, sizes: list[int], k: int) -> np.ndarray:
     """Places, in the order of arrival, of the best k rows of each pane."""
-    best = np.lexsort((seq, time, score))[::-1]
-    shifts = sorted({0, *(size % slide for size in sizes)})
-    panes = np.stack([(time[best] + shift) // slide for shift in shifts], axis=1)
-    _, pane = np.unique(panes, axis=0, return_inverse=True)
-    by_pane = np.argsort(pane.reshape(-1), kind="stable")  # best first within each
-    number = pane.reshape(-1)[by_pane]
-    rank = np.arange(len(number)) - np.searchsorted(number, number)
-    return np.sort(best[by_pane[rank < k]])
+    from skyband.kernels.cells import Keys, keep_best, number_cells, number_panes
+
+    pane, cell, keep = np.empty(len(time), np.int64), np.empty(len(time), np.int64), np.zeros(len(time), bool)
+    time = read_only(time)
+    number_panes(time, slide, read_only(pane_cuts(slide, sizes)), pane)
+    cells = number_cells(read_only(np.zeros(len(time), np.int64)), read_only(pane), cell)
+    keep_best(read_only(cell), cells, Keys(read_only(score), time, read_only(seq)), k, keep)
+    return np.flatnonzero(keep)

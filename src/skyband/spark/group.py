@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.errors import StateError
+from skyband.lanes.time import NEVER
 from skyband.monitor import Monitor
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
 from skyband.spark.plan import TIE, TIME, Pace, Plan, differences
-from skyband.spark.reduce import NEVER, NULL_TIMES, Array, candidates, from_bytes, rank_columns, to_bytes
-from skyband.state import pack, unpack
+from skyband.spark.reduce import NULL_TIMES, Array, candidates, rank_columns
+from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 _KIND = "group"
 _AT_LEAST = 1 << 13  # open rows that are not worth sieving
@@ -217,7 +218,7 @@ class Group:
         header = {"marks": dict(self.plan.marks), "closed": self.closed, "pending": self.pending, "limit": self.limit}
         arrays = {f"monitor.{i}": np.frombuffer(monitor_to_bytes(one), np.uint8) for i, one in enumerate(self.monitors)}
         if self.open:
-            arrays["open"] = np.frombuffer(to_bytes(pa.concat_tables(self.open)), np.uint8)
+            arrays["open"] = np.frombuffer(table_to_bytes(pa.concat_tables(self.open)), np.uint8)
         return pack(_KIND, header, arrays)
 
     @classmethod
@@ -229,7 +230,7 @@ class Group:
         group.closed, group.pending, group.limit = header["closed"], header["pending"], header["limit"]
         group.monitors = [monitor_from_bytes(Monitor, arrays[f"monitor.{i}"].tobytes(), {}) for i in range(len(plan.paces))]
         if "open" in arrays:
-            group.open = [from_bytes(arrays["open"].tobytes())]
+            group.open = [table_from_bytes(arrays["open"].tobytes())]
         return group
 
 

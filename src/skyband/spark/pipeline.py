@@ -23,9 +23,10 @@ from skyband.errors import QueryError, SchemaError
 from skyband.query import TopK
 from skyband.spark.group import bound_names, result_schema
 from skyband.spark.plan import TIE, Plan, Request, make_request
-from skyband.spark.reduce import TRAVELLING, from_bytes, reduced
+from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
 from skyband.spark.stateful import answer_batch, answer_micro_batch, tally_names
+from skyband.state import table_from_bytes
 from skyband.window import Duration
 
 OBSERVED = "skyband-"  # begins the name of the metrics a streaming query reports
@@ -161,7 +162,7 @@ def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for results in batch.column("results"):
             if results.is_valid:
-                yield from from_bytes(results.as_buffer()).to_batches()
+                yield from table_from_bytes(results.as_buffer()).to_batches()
 
 
 def _batch(parts: DataFrame, plan: Plan) -> DataFrame:

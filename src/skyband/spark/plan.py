@@ -22,6 +22,7 @@ from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
 from skyband.expression import Column
 from skyband.query import TopK
+from skyband.schedule import pane_cuts
 from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.window import CountWindow, Duration, TimeWindow, duration, nanoseconds
 
@@ -241,13 +242,12 @@ def _smallest_state(queries: list[TopK]) -> list[TopK]:
 
 
 def _timed_pace(slide: int, queries: list[TopK]) -> Pace:
-    sizes = [query.window.size for query in queries]
-    cuts = {-size % slide for size in sizes if isinstance(size, int)} - {0}
+    cuts = pane_cuts(slide, [cast(int, query.window.size) for query in queries]).tolist()
     best: dict[tuple[int, bool], int] = {}
     for query in queries:
         way = (Plan.score_of(query), query.order == "asc")
         best[way] = max(best.get(way, 0), query.k)
-    return Pace(slide, tuple(queries), tuple(sorted(cuts)), tuple(Sieve(*way, k) for way, k in best.items()))
+    return Pace(slide, tuple(queries), tuple(cuts), tuple(Sieve(*way, k) for way, k in best.items()))
 
 
 def _ticks(clock: Clock | None, lateness: Duration, paces: tuple[Pace, ...]) -> tuple[int, int]:

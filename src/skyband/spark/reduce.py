@@ -16,13 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skyband.algorithms.contract import read_only
 from skyband.errors import SchemaError
+from skyband.lanes.time import NEVER
 from skyband.spark.plan import TIE, TIME, Plan
+from skyband.state import table_to_bytes
 
 MOST_HELD = 1 << 20  # candidates in memory before they are sent on
 MOST_BYTES = 1 << 26  # of one group's candidates in one row
 NULL_TIMES = -1  # in place of a pace: rows without a time
-NEVER = int(np.iinfo(np.int64).min)
 _FARTHEST = (1 << 63) // 1000 - 1  # microseconds from the epoch: pandas, through which marks pass, counts nanoseconds
 
 TRAVELLING = {
@@ -151,7 +153,7 @@ class _Task:
             own = summed(counts[counts_of[number] : counts_of[number + 1], 1:]).tobytes()
             low, high = int(rows_of[number]), int(rows_of[number + 1])
             for at in range(low, max(high, low + 1), step):
-                rows = to_bytes(table.slice(at, min(step, high - at)))
+                rows = table_to_bytes(table.slice(at, min(step, high - at)))
                 yield self._row(number, rows=rows, counts=own, latest=self.latest.get(number, NEVER))
                 own = b""
         if self.latest and self.plan.waits:
@@ -207,29 +209,22 @@ def candidates(
 
     keep = np.zeros(len(group), bool)
     pane, cell = np.zeros(len(group), np.int64), np.empty(len(group), np.int64)
-    group, time, tie = _lent(group), _lent(time), _lent(tie)
+    group, time, tie = read_only(group), read_only(time), read_only(tie)
     turned: dict[tuple[int, bool], Array] = {}
     for number, pace in enumerate(plan.paces):
         if pace.slide is None:
             pane[:] = 0
         else:
-            number_panes(time, pace.slide, _lent(np.array(pace.cuts, np.int64)), pane)
-        cells = number_cells(group, _lent(pane), cell)
+            number_panes(time, pace.slide, read_only(np.array(pace.cuts, np.int64)), pane)
+        cells = number_cells(group, read_only(pane), cell)
         if heard is not None:
             heard(Cells(number, cells, cell, pane))
         for sieve in () if plan.counts_rows else pace.sieves:
             way = (sieve.score, sieve.ascending)
             if way not in turned:
-                turned[way] = _lent(-scores[sieve.score] if sieve.ascending else scores[sieve.score])
-            keep_best(_lent(cell), cells, Keys(turned[way], time, tie), sieve.k, keep)
+                turned[way] = read_only(-scores[sieve.score] if sieve.ascending else scores[sieve.score])
+            keep_best(read_only(cell), cells, Keys(turned[way], time, tie), sieve.k, keep)
     return None if plan.counts_rows else np.flatnonzero(keep)
-
-
-def _lent(array: Array) -> Array:
-    """A view that cannot be written through, so that one compiled kernel serves Arrow's memory and ours."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def summed(counts: Array) -> Array:
@@ -276,17 +271,3 @@ class _GroupNumbers:
     def values(self, number: int) -> list[pa.Array]:
         """The group's value in each group column."""
         return self._values[number] if self.columns else [pa.array([0], pa.int32())]
-
-
-def to_bytes(table: pa.Table) -> bytes:
-    """A table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return bytes(sink.getvalue())
-
-
-def from_bytes(data: bytes) -> pa.Table:
-    """What `to_bytes` wrote."""
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_all()

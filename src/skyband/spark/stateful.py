@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from skyband.lanes.time import NEVER
 from skyband.spark.group import Group, result_schema
 from skyband.spark.plan import Plan
-from skyband.spark.reduce import NEVER, candidate_schema, from_bytes, to_bytes
+from skyband.spark.reduce import candidate_schema
+from skyband.state import table_from_bytes, table_to_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +73,7 @@ def answer_micro_batch(plan: Plan, frames: Iterable[pd.DataFrame], state: GroupS
     for frame in () if state.hasTimedOut else frames:
         for data, counted, latest in zip(frame["rows"], frame["counts"], frame["latest"], strict=True):
             if data is not None:
-                rows.append(from_bytes(data))
+                rows.append(table_from_bytes(data))
                 counts.append(np.frombuffer(counted, np.int64).reshape(-1, 3 + plan.scores))
                 if latest > NEVER and plan.waits:
                     watermark = max(watermark, (int(latest) // plan.tick - plan.lateness) * plan.tick)
@@ -80,7 +82,7 @@ def answer_micro_batch(plan: Plan, frames: Iterable[pd.DataFrame], state: GroupS
     # a group's own rows show how far the stream's watermark is at least: their windows need not wait for the next batch
     results += group.advance(watermark)
     size = _remember(plan, group, state)
-    packed = to_bytes(pa.concat_tables(results)) if results else None
+    packed = table_to_bytes(pa.concat_tables(results)) if results else None
     row = [packed, tally.rows, tally.null_times, group.candidates, size, *tally.late, *tally.nulls.reshape(-1)]
     yield pd.DataFrame([row], columns=["results", *tally_names(plan)])
 
@@ -89,7 +91,7 @@ def answer_batch(plan: Plan, parts: pa.Table) -> pa.Table:
     """All windows of one group's rows."""
     group = Group(plan)
     results: list[pa.Table] = []
-    whole = [from_bytes(rows.as_buffer()) for rows in parts["rows"] if rows.is_valid]
+    whole = [table_from_bytes(rows.as_buffer()) for rows in parts["rows"] if rows.is_valid]
     if whole:
         answers, _ = group.add(pa.concat_tables(whole), np.zeros((0, 3 + plan.scores), np.int64))
         results = answers + group.finish()

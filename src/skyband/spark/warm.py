@@ -15,7 +15,8 @@ import pyarrow as pa
 from skyband.query import TopK
 from skyband.spark.group import Group
 from skyband.spark.plan import TIE, make_request
-from skyband.spark.reduce import from_bytes, reduced
+from skyband.spark.reduce import reduced
+from skyband.state import table_from_bytes
 from skyband.window import TimeWindow, nanoseconds
 
 _ROWS = 256
@@ -37,6 +38,6 @@ def warm(queries: Iterable[TopK]) -> None:
     for part in reduced(plan, [pa.RecordBatch.from_pydict(columns)]):
         for row in part.to_pylist():
             if row["rows"] is not None:
-                group.add(from_bytes(row["rows"]), np.frombuffer(row["counts"], np.int64).reshape(-1, 3 + plan.scores))
+                group.add(table_from_bytes(row["rows"]), np.frombuffer(row["counts"], np.int64).reshape(-1, 3 + plan.scores))
     group.finish()
     Group.restore(plan, group.snapshot())
