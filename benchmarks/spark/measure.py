@@ -30,7 +30,9 @@ class Run:
     `throughput` is events a second over the second half of the micro-batches that had any. Memory is the greatest sum
     of proportional set sizes (PSS: a page that n processes share counts 1/n for each) over the JVM and all Python
     processes, sampled twice a second. `state_bytes` and `state_rows` are what Spark's state operators say of
-    themselves after the last such micro-batch; what a system keeps elsewhere they do not know.
+    themselves after the last such micro-batch; what a system keeps elsewhere they do not know. `snapshot_bytes` is the
+    largest sum of skyband's snapshots, one a group, after any of the steady micro-batches; `snapshot_growth` that over the
+    largest in the first half. Other systems have none.
     """
 
     system: str
@@ -47,6 +49,8 @@ class Run:
     peak_jvm_bytes: int = 0
     state_bytes: int = 0
     state_rows: int = 0
+    snapshot_bytes: int = 0
+    snapshot_growth: float = 0.0
     batches: int = 0
     batch_ms: dict[str, float] = field(default_factory=dict)  # where a micro-batch's time goes, on average
 
@@ -68,13 +72,23 @@ def figures(reports: list[dict[str, Any]]) -> dict[str, Any]:
     seconds = sum(report["durationMs"]["triggerExecution"] for report in half) / 1000
     parts = sorted({part for report in half for part in report["durationMs"]})
     operators = half[-1]["stateOperators"]
+    fed = [report for report in reports if report["numInputRows"] > 0]
+    before, after = (max(map(snapshots, part), default=0) for part in (fed[: -len(half)], half))
     return {
         "throughput": sum(report["numInputRows"] for report in half) / seconds,
         "state_bytes": sum(operator["memoryUsedBytes"] for operator in operators),
         "state_rows": sum(operator["numRowsTotal"] for operator in operators),
+        "snapshot_bytes": after,
+        "snapshot_growth": after / before if before else 0.0,
         "batches": sum(report["numInputRows"] > 0 for report in reports),
         "batch_ms": {part: sum(report["durationMs"].get(part, 0) for report in half) / len(half) for part in parts},
     }
+
+
+def snapshots(report: dict[str, Any]) -> int:
+    """The bytes of state that `skyband.spark.monitor` says it keeps after a micro-batch."""
+    observed = report.get("observedMetrics", {})
+    return sum(seen.get("state bytes") or 0 for name, seen in observed.items() if name.startswith("skyband"))
 
 
 class Watch:

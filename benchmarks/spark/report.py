@@ -31,7 +31,8 @@ class Promise:
     """`ours` in a setting against the best of `beside`.
 
     `of`: "throughput" (at least `hold` times theirs), "time" (for the same events, steady state), "wall" (process start
-    to end) or "memory" (at most `hold` times theirs).
+    to end) or "memory" (at most `hold` times theirs); or, beside nobody, "state" (at most `hold` kB of snapshots) or
+    "growth" (the second half's largest state at most `hold` times the first half's).
     """
 
     setting: str
@@ -54,8 +55,17 @@ PROMISES = (
     Promise("A", "skyband-changes", ("pass-through",), "time", 1.3),
     Promise("A", "skyband-changes", ("pass-through",), "memory", 1.4),
     *(Promise(setting, "skyband", ("driver-merge",), "wall", 1.3) for setting in SETTINGS),
+    Promise("B", "skyband", (), "state", 300),
+    Promise("B", "skyband", (), "growth", 1.2),
 )
-UNITS = {"throughput": "× its throughput", "time": "× its time", "wall": "× its wall time", "memory": "× its memory"}
+UNITS = {
+    "throughput": "× its throughput",
+    "time": "× its time",
+    "wall": "× its wall time",
+    "memory": "× its memory",
+    "state": "kB",
+    "growth": "× the first half's state",
+}
 
 
 def typical(runs: Iterable[Run]) -> dict[tuple[str, str, str], Run]:
@@ -81,11 +91,27 @@ def figures(runs: Iterable[Run]) -> list[Figure]:
             theirs = [by_name.get((name, promise.setting, scores)) for name in promise.beside]
             if ours is None or ours.failure or any(run is None or run.failure for run in theirs):
                 continue
-            found.append(_figure(promise, scores, ours, max((run for run in theirs if run), key=lambda run: run.throughput)))
+            if promise.beside:
+                best = max((run for run in theirs if run), key=lambda run: run.throughput)
+                found.append(_beside(promise, scores, ours, best))
+            elif ours.snapshot_bytes:
+                found.append(_alone(promise, scores, ours))
     return found
 
 
-def _figure(promise: Promise, scores: str, ours: Run, theirs: Run) -> Figure:
+def _alone(promise: Promise, scores: str, ours: Run) -> Figure:
+    values = {"state": ours.snapshot_bytes / 1000, "growth": ours.snapshot_growth}
+    return Figure(
+        what=f"{promise.ours}, {promise.setting}, {scores}",
+        yardstick="–",
+        hold=promise.hold,
+        measured=values[promise.of],
+        unit=UNITS[promise.of],
+        detail=f"{ours.snapshot_bytes / 1000:,.4g} kB of state",
+    )
+
+
+def _beside(promise: Promise, scores: str, ours: Run, theirs: Run) -> Figure:
     values = {
         "throughput": lambda run: run.throughput / 1000,
         "time": lambda run: 1e9 / run.throughput,

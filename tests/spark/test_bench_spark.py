@@ -146,8 +146,21 @@ def test_throughput_is_that_of_the_second_half_of_the_batches_with_input() -> No
     assert found["throughput"] == pytest.approx(150 / 0.75)
     assert (found["state_bytes"], found["state_rows"], found["batches"]) == (8, 4, 4)
     assert found["batch_ms"] == {"triggerExecution": 375, "addBatch": 187.5}
+    assert (found["snapshot_bytes"], found["snapshot_growth"]) == (0, 0.0)
     with pytest.raises(ValueError, match="no micro-batch had any input"):
         figures([progress(0, 10)])
+
+
+def test_the_state_and_its_growth_are_those_the_pipeline_observed() -> None:
+    def saying(size: int) -> dict[str, Any]:
+        return progress(100, 10) | {"observedMetrics": {"skyband-1": {"state bytes": size}, "other": {"state bytes": 1e9}}}
+
+    found = figures([saying(10), saying(200), saying(300), saying(250)])
+    assert (found["snapshot_bytes"], found["snapshot_growth"]) == (300, 1.5)
+    run = Run("skyband", "B", "uniform", 10, 10, throughput=1.0, snapshot_bytes=300_001, snapshot_growth=1.1)
+    state, growth = report.figures([run])
+    assert (state.measured, state.unit, state.holds) == (300.001, "kB", False)
+    assert growth.holds and not report.figures([replace(run, snapshot_growth=1.5)])[1].holds
 
 
 def test_promises_are_judged_by_the_middle_run_and_against_the_best_rival() -> None:
