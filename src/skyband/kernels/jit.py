@@ -58,3 +58,8 @@ def jit(function: Kernel) -> Kernel:
         folder.mkdir(mode=0o700, exist_ok=True)
         numba.config.CACHE_DIR = str(folder)
         return cast(Kernel, numba.njit(**_FLAGS)(function))
+
+
+def inlined(function: Kernel) -> Kernel:
+    """Compile `function` into every kernel that calls it: for steps so short that handing over arrays is most of them."""
+    return cast(Kernel, numba.njit(inline="always", **_FLAGS)(function))

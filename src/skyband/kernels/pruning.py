@@ -1,0 +1,264 @@
+"""Candidate pruning: rows go through a query's filter, if it has one, into its core, and windows are answered.
+
+The core is a band over the window, the filter a band over the last `BUFFER` rows. A row that enters a filtered query is
+offered to the filter; only if it ranks among the filter's k does it go on to the core at once. Otherwise it waits, and
+when it leaves the buffer it goes on unless k newer rows of the filter outrank it. Few rows touch a band whose filter or
+core is probabilistic: the others are passed over at the speed of a comparison.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skyband.kernels.bands import HEAD, K, NEVER, OLDEST, STOP, THRESHOLD, Rows, expire, floor_of, has_places, holds, offer
+from skyband.kernels.jit import inlined, jit
+
+# columns of Pruners.query
+CORE = 0  # its band
+FILTER = 1  # its filter's band, or NONE
+SIZE = 2  # rows of the window, where a probabilistic core counts them itself; else 0
+BUFFER = 3  # rows of the buffer
+TAKEN = 4  # ordinal of the next row
+LEFT = 5  # ordinal of the next row to leave the buffer
+TOUCHED = 6  # the row whose coming changed the top-k since the last answer, plus 1; 0: none did
+UNEVEN = 7  # 1: windows of any number of rows, so the buffer may have to give rows back early
+COLUMNS = 8
+
+NONE = -1
+
+# what a run may end with
+DONE, ANSWERS_FULL = -1, -2  # or the number of a band that needs room
+
+
+class Pruners(NamedTuple):
+    """All queries of a structure: which bands they have, and the bands."""
+
+    rows: Rows
+    marks: np.ndarray  # int64 [bands, bands.MARKS]
+    levels: np.ndarray  # float64 [bands, bands.LEVELS]
+    query: np.ndarray  # int64 [queries, COLUMNS]
+
+
+class Answers(NamedTuple):
+    """Windows whose top-k may have changed, as they are found; answer i fills size[i] ranks from begin[i] on."""
+
+    query: np.ndarray  # int64
+    window: np.ndarray  # int64: its place among the windows handed over
+    begin: np.ndarray  # int64
+    size: np.ndarray  # int64
+    score: np.ndarray  # float64
+    ordinal: np.ndarray  # int64
+    used: np.ndarray  # int64 [2]: answers written, ranks written
+
+
+@inlined
+def crowded(marks, query, q):
+    """A band of the query without room for what one step may add, or DONE."""
+    core, sieve = query[q, CORE], query[q, FILTER]
+    if sieve == NONE:
+        return DONE if has_places(marks, core, 1) else core
+    if not has_places(marks, core, 2):  # one row that arrives, one that leaves the buffer
+        return core
+    return DONE if has_places(marks, sieve, 1) else sieve
+
+
+@jit
+def _leave_buffer(scores, ordinals, counts, marks, levels, core, sieve, row, score):
+    """The second attempt of a row that waited; True if it enters the top-k. The filter holds newer rows only."""
+    outranked = marks[sieve, STOP] - marks[sieve, HEAD] >= marks[sieve, K] and floor_of(scores, marks, sieve) >= score
+    if outranked or holds(scores, ordinals, marks, core, score, row):
+        return False
+    rank = offer(scores, ordinals, counts, marks, levels, core, score, row, True)
+    return 0 <= rank < marks[core, K]
+
+
+@inlined
+def step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_score):
+    """Row `row` arrives; the one BUFFER rows before it leaves the buffer. A score that is NaN, or below what the query
+    can use, changes nothing. Needs a free place in each band. Returns whether the top-k changed."""
+    core, sieve = query[q, CORE], query[q, FILTER]
+    touched = False
+    if sieve == NONE:
+        if query[q, SIZE] > 0:
+            touched = expire(scores, ordinals, counts, marks, levels, core, row + 1 - query[q, SIZE])
+        if score >= levels[core, THRESHOLD]:
+            rank = offer(scores, ordinals, counts, marks, levels, core, score, row, False)
+            touched |= 0 <= rank < marks[core, K]
+        return touched
+    left = row - query[q, BUFFER]
+    if left >= query[q, LEFT]:
+        expire(scores, ordinals, counts, marks, levels, sieve, left + 1)
+        if leaving_score == leaving_score:
+            touched = _leave_buffer(scores, ordinals, counts, marks, levels, core, sieve, left, leaving_score)
+        query[q, LEFT] = left + 1
+    if score >= levels[sieve, THRESHOLD]:
+        rank = offer(scores, ordinals, counts, marks, levels, sieve, score, row, False)
+        if 0 <= rank < marks[sieve, K]:
+            rank = offer(scores, ordinals, counts, marks, levels, core, score, row, False)
+            touched |= 0 <= rank < marks[core, K]
+    return touched
+
+
+@jit
+def next_at_least(scores, begin, stop, floor):
+    """The first place in [begin, stop) with a score at or above the floor; `stop` if there is none."""
+    at = begin
+    while at + 64 <= stop:
+        block = scores[at : at + 64]
+        hits = 0
+        for i in range(64):
+            hits += block[i] >= floor
+        if hits > 0:
+            break
+        at += 64
+    while at < stop and not scores[at] >= floor:
+        at += 1
+    return at
+
+
+@jit
+def _next_row(scores, marks, levels, query, q, row, upto, arriving, arriving_from, leaving, leaving_from):
+    """The first row in [row, upto) whose arrival can change a band, or `upto`."""
+    sieve = query[q, FILTER]
+    band, span = (query[q, CORE], query[q, SIZE]) if sieve == NONE else (sieve, query[q, BUFFER])
+    if marks[band, OLDEST] < NEVER - span:
+        upto = min(upto, max(marks[band, OLDEST] + span, row))  # when its oldest row leaves
+    found = arriving_from + next_at_least(arriving, row - arriving_from, upto - arriving_from, levels[band, THRESHOLD])
+    if sieve != NONE:
+        # a row below the filter's rank k is outranked by k newer ones; at that score too, but that is looked at again
+        begin = max(row - span, query[q, LEFT])
+        stop = found - span
+        if begin < stop:
+            floor = floor_of(scores, marks, sieve)
+            left = leaving_from + next_at_least(leaving, begin - leaving_from, stop - leaving_from, floor)
+            found = min(found, left + span)
+    return found
+
+
+@jit
+def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arriving_from, leaving, leaving_from, until_touched):
+    """Take the rows up to the ordinal `upto`, or until one changes the top-k. arriving[i] is the score of the row
+    arriving_from + i; likewise `leaving`, for rows that leave the buffer. Returns DONE or a band that needs room."""
+    row, length, filtered = query[q, TAKEN], query[q, BUFFER], query[q, FILTER] != NONE
+    chosen = filtered or query[q, SIZE] > 0  # few rows matter: go from one to the next
+    status = DONE
+    while row < upto:
+        if chosen:
+            row = _next_row(scores, marks, levels, query, q, row, upto, arriving, arriving_from, leaving, leaving_from)
+            if row == upto:
+                break
+        score = arriving[row - arriving_from]
+        if chosen or score == score:
+            status = crowded(marks, query, q)
+            if status != DONE:
+                break
+            leaving_score = np.nan
+            if filtered and row - length >= query[q, LEFT]:
+                leaving_score = leaving[row - length - leaving_from]
+            touched = step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_score)
+            if touched and query[q, TOUCHED] == 0:
+                query[q, TOUCHED] = row + 1
+                if until_touched:
+                    row += 1
+                    break
+        row += 1
+    query[q, TAKEN] = row
+    if filtered:
+        query[q, LEFT] = max(query[q, LEFT], row - length)
+    return status
+
+
+@jit
+def _give_back(scores, ordinals, counts, marks, levels, query, q, upto, leaving, leaving_from):
+    """Rows before the ordinal `upto` leave the buffer early. Returns DONE or a band that needs room."""
+    core, sieve = query[q, CORE], query[q, FILTER]
+    while query[q, LEFT] < upto:
+        status = crowded(marks, query, q)
+        if status != DONE:
+            return status
+        left = query[q, LEFT]
+        expire(scores, ordinals, counts, marks, levels, sieve, left + 1)
+        score = leaving[left - leaving_from]
+        if score == score:
+            _leave_buffer(scores, ordinals, counts, marks, levels, core, sieve, left, score)
+        query[q, LEFT] = left + 1
+    return DONE
+
+
+@jit
+def _first_above(column, begin, value):
+    """The first place from `begin` on with an entry above the value; the column does not decrease. It is near."""
+    stop, step = begin, 1
+    while stop < column.shape[0] and column[stop] <= value:
+        begin = stop + 1
+        stop += step
+        step *= 2
+    stop = min(stop, column.shape[0])
+    while begin < stop:
+        middle = (begin + stop) >> 1
+        if column[middle] > value:
+            stop = middle
+        else:
+            begin = middle + 1
+    return begin
+
+
+@jit
+def read(pruners, q, score, ordinal):
+    """Copy the top-k as it stands; returns how many rows it has."""
+    core = pruners.query[q, CORE]
+    head = pruners.marks[core, HEAD]
+    count = min(pruners.marks[core, STOP] - head, pruners.marks[core, K])
+    for i in range(count):
+        score[i], ordinal[i] = pruners.rows.score[head + i], pruners.rows.ordinal[head + i]
+    return count
+
+
+@jit
+def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leaving_from, written, answers):
+    """Take the rows of the windows from `start` on and answer those whose top-k may have changed, if `written`.
+
+    Returns (the first window not gone through, DONE | ANSWERS_FULL | a band that needs room).
+    """
+    scores, ordinals, counts = pruners.rows
+    marks, levels, query, asked = pruners.marks, pruners.levels, pruners.query, end.shape[0]
+    core, uneven = query[q, CORE], query[q, UNEVEN] == 1
+    at = start
+    while at < asked:
+        due = at  # the first window that may differ from the one before
+        if query[q, TOUCHED] == 0 and not uneven:
+            due = asked if query[q, SIZE] > 0 else _first_above(first, at, marks[core, OLDEST])
+            if due > at:
+                status = take(
+                    scores, ordinals, counts, marks, levels, query, q,
+                    end[due - 1], arriving, arriving_from, leaving, leaving_from, True,
+                )  # fmt: skip
+                if status != DONE:
+                    return at, status
+                if query[q, TOUCHED] > 0:
+                    due = min(due, _first_above(end, at, query[q, TOUCHED] - 1))
+        at = due
+        if at == asked:
+            break
+        if answers.used[0] == answers.query.shape[0] or answers.used[1] + marks[core, K] > answers.score.shape[0]:
+            return at, ANSWERS_FULL
+        status = take(
+            scores, ordinals, counts, marks, levels, query, q, end[at], arriving, arriving_from, leaving, leaving_from, False
+        )
+        if status == DONE and uneven:
+            back = min(first[at] + query[q, BUFFER] - 1, end[at])
+            status = _give_back(scores, ordinals, counts, marks, levels, query, q, back, leaving, leaving_from)
+        if status != DONE:
+            return at, status
+        if query[q, SIZE] == 0:
+            expire(scores, ordinals, counts, marks, levels, core, first[at])
+        query[q, TOUCHED] = 0
+        if written:
+            n, used = answers.used[0], answers.used[1]
+            count = read(pruners, q, answers.score[used:], answers.ordinal[used:])
+            answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, at, used, count
+            answers.used[0], answers.used[1] = n + 1, used + count
+        at += 1
+    return asked, DONE
