@@ -9,7 +9,7 @@ import numpy as np
 
 from skyband.kernels import bands
 from skyband.kernels.bands import Rows
-from skyband.kernels.pruning import COLUMNS, Pruners
+from skyband.kernels.pruning import COLUMNS, CORE, FILTER, NONE, Pruners
 
 KINDS = {"strict": bands.STRICT, "relaxed": bands.RELAXED, "probabilistic": bands.PROBABILISTIC}
 _FEW = 16  # candidates there is room for at first, besides some for each of the k
@@ -41,7 +41,7 @@ def pruners(bands_asked: Sequence[Band], queries: int) -> Pruners:
     """Empty bands, and queries without any."""
     marks = np.zeros((len(bands_asked), bands.MARKS), np.int64)
     levels = np.full((len(bands_asked), bands.LEVELS), -np.inf)
-    begin = 0
+    begin = max((band.k for band in bands_asked), default=0)  # a sweep's places
     for row, level, band in zip(marks, levels, bands_asked, strict=True):
         row[[bands.BEGIN, bands.ROOM, bands.HEAD, bands.STOP]] = begin, band.room, begin, begin
         row[[bands.K, bands.KIND, bands.LIMIT, bands.LEAST]] = band.k, KINDS[band.kind], band.limit, band.least
@@ -74,10 +74,26 @@ def packed(state: Pruners) -> Pruners:
     return _moved(state, state.marks[:, bands.STOP] - state.marks[:, bands.HEAD], spare=0)
 
 
+def joined(state: Pruners, other: Pruners) -> Pruners:
+    """The bands and queries of both."""
+    marks, end = other.marks.copy(), len(state.rows.score)
+    marks[:, [bands.BEGIN, bands.HEAD, bands.STOP]] += end
+    query = other.query.copy()
+    query[:, CORE] += len(state.marks)
+    query[query[:, FILTER] != NONE, FILTER] += len(state.marks)
+    rows = Rows(*(np.concatenate(pair) for pair in zip(state.rows, other.rows, strict=True)))
+    tables = ((state.marks, marks), (state.levels, other.levels), (state.query, query))
+    whole = Pruners(rows, *(np.concatenate(pair) for pair in tables))
+    if whole.marks[:, bands.K].max() > whole.marks[:, bands.BEGIN].min():  # a sweep needs more places at the beginning
+        rooms = whole.marks[:, bands.ROOM]
+        return _moved(whole, rooms, spare=int(rooms.sum()))
+    return whole
+
+
 def _moved(state: Pruners, rooms: np.ndarray, spare: int) -> Pruners:
     """The bands in a new arena, each with so many places, and `spare` ones at the end."""
-    rows, marks = _rows(int(rooms.sum()) + spare), state.marks.copy()
-    begin = 0
+    begin = int(state.marks[:, bands.K].max(initial=0))
+    rows, marks = _rows(begin + int(rooms.sum()) + spare), state.marks.copy()
     for row, room in zip(marks, rooms.tolist(), strict=True):
         _copy(state.rows, rows, row, begin)
         row[bands.ROOM] = room

@@ -7,7 +7,8 @@ top-k of what it holds, the others are the candidates. Three kinds differ in wha
     RELAXED        the same rows, but only when the candidates have grown by a share: rows are not counted as they come
     PROBABILISTIC  the lowest row, when there are more candidates than a limit; rows below a threshold are not let in
 
-Rows come newest first or *late*: older than some that are held (they waited in a buffer).
+Rows come newest first or *late*: older than some that are held (they waited in a buffer). No band lies in the first
+places of the arena, as many as the largest k: a sweep writes there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.jit import inlined, jit
+from skyband.kernels.jit import lean
 from skyband.kernels.order import outranks
 
 STRICT, RELAXED, PROBABILISTIC = 0, 1, 2
@@ -40,7 +41,6 @@ SHARE = 1  # relaxed: the pruning coefficient; probabilistic: how far a loss low
 LEVELS = 2
 
 NEVER = np.iinfo(np.int64).max
-SHORT = 16  # runs below this length are moved row by row: taking a view costs more
 
 
 class Rows(NamedTuple):
@@ -51,20 +51,20 @@ class Rows(NamedTuple):
     count: np.ndarray  # int32, of dominators: newer rows of the band that outrank it; -1 - c: c of them, and those that came uncounted
 
 
-@inlined
+@lean
 def has_places(marks, b, count):
     """Are there free places for so many more rows, on either side?"""
     return marks[b, STOP] - marks[b, HEAD] + count <= marks[b, ROOM]
 
 
-@inlined
+@lean
 def floor_of(scores, marks, b):
     """The score of rank k; -inf while the band holds fewer rows."""
     last = marks[b, HEAD] + marks[b, K] - 1
     return scores[last] if last < marks[b, STOP] else -np.inf
 
 
-@jit
+@lean
 def place_of(scores, ordinals, marks, b, score, ordinal):
     """The first place whose row the new one outranks. O(log rows)."""
     low, high = marks[b, HEAD], marks[b, STOP]
@@ -77,31 +77,23 @@ def place_of(scores, ordinals, marks, b, score, ordinal):
     return low
 
 
-@jit
+@lean
 def _up(column, begin, stop):
     """Move the rows in [begin, stop) one place towards the worse end."""
-    if stop - begin < SHORT:
-        for i in range(stop, begin, -1):
-            column[i] = column[i - 1]
-    else:
-        run = column[begin : stop + 1]  # a view: indices from 0 need no check for negative ones, so this is one memmove
-        for i in range(run.size - 1, 0, -1):
-            run[i] = run[i - 1]
+    last, count, one = np.uint64(stop), np.uint64(stop - begin), np.uint64(1)  # no sign to check: this is one memmove
+    for i in range(count):
+        column[last - i] = column[last - i - one]
 
 
-@jit
+@lean
 def _down(column, begin, stop):
     """Move the rows in [begin, stop) one place towards the better end."""
-    if stop - begin < SHORT:
-        for i in range(begin, stop):
-            column[i - 1] = column[i]
-    else:
-        run = column[begin - 1 : stop]
-        for i in range(run.size - 1):
-            run[i] = run[i + 1]
+    first, count, one = np.uint64(begin), np.uint64(max(stop - begin, 0)), np.uint64(1)
+    for i in range(count):
+        column[first + i - one] = column[first + i]
 
 
-@jit
+@lean
 def _settle(scores, ordinals, counts, marks, b):
     """Move the band to the middle of its room."""
     head, stop = marks[b, HEAD], marks[b, STOP]
@@ -115,7 +107,7 @@ def _settle(scores, ordinals, counts, marks, b):
     marks[b, HEAD], marks[b, STOP] = begin, begin + stop - head
 
 
-@jit
+@lean
 def _open(scores, ordinals, counts, marks, b, place):
     """Free a place for a row that ranks at `place`, moving the shorter side; returns the place. Needs one free place."""
     begin, end = marks[b, BEGIN], marks[b, BEGIN] + marks[b, ROOM]
@@ -140,12 +132,22 @@ def _open(scores, ordinals, counts, marks, b, place):
     return place
 
 
-@inlined
+@lean
 def _put(scores, ordinals, counts, place, score, ordinal, dominators):
     scores[place], ordinals[place], counts[place] = score, ordinal, dominators
 
 
-@jit
+@lean
+def _newer(ordinals, counts, begin, stop, ordinal, counted):
+    """How many rows in [begin, stop) are newer; only those whose dominators are counted, if so asked."""
+    found, first = 0, np.uint64(begin)
+    least = 0 if counted else np.iinfo(np.int32).min
+    for i in range(np.uint64(stop) - first):
+        found += (ordinals[first + i] > ordinal) & (counts[first + i] >= least)
+    return found
+
+
+@lean
 def _drop_dominated(scores, ordinals, counts, marks, b, begin):
     """Close the gaps left by rows from the place `begin` on that have k dominators."""
     kept = begin
@@ -157,7 +159,7 @@ def _drop_dominated(scores, ordinals, counts, marks, b, begin):
     marks[b, STOP] = kept
 
 
-@jit
+@lean
 def offer_strict(scores, ordinals, counts, marks, b, score, ordinal, late):
     """Take a row, count it as a dominator of the older rows below it, drop what has k. Returns its rank from 0, or -1.
 
@@ -167,8 +169,7 @@ def offer_strict(scores, ordinals, counts, marks, b, score, ordinal, late):
     own = dropped = 0
     below = counts[place : marks[b, STOP]]
     if late:
-        for i in range(marks[b, HEAD], place):
-            own += ordinals[i] > ordinal
+        own = _newer(ordinals, counts, marks[b, HEAD], place, ordinal, False)
         if own >= k:
             return -1
         for i in range(below.size):
@@ -193,7 +194,7 @@ def offer_strict(scores, ordinals, counts, marks, b, score, ordinal, late):
     return place - marks[b, HEAD]
 
 
-@jit
+@lean
 def offer_relaxed(scores, ordinals, counts, marks, levels, b, score, ordinal, late):
     """Take a row uncounted; sweep when there are too many candidates. Returns its rank from 0, or -1.
 
@@ -202,8 +203,7 @@ def offer_relaxed(scores, ordinals, counts, marks, levels, b, score, ordinal, la
     place = place_of(scores, ordinals, marks, b, score, ordinal)
     own = 0
     if late:  # of a row that comes late, older ones may be counted already: what they cannot be told, it is told now
-        for i in range(marks[b, HEAD], place):
-            own += counts[i] >= 0 and ordinals[i] > ordinal
+        own = _newer(ordinals, counts, marks[b, HEAD], place, ordinal, True)
         if own >= marks[b, K]:
             return -1
     place = _open(scores, ordinals, counts, marks, b, place)
@@ -216,56 +216,63 @@ def offer_relaxed(scores, ordinals, counts, marks, levels, b, score, ordinal, la
     return rank
 
 
-@jit
+@lean
 def sweep(scores, ordinals, counts, marks, b):
     """Drop every row that k newer ones of the band outrank or that has left the window. O(rows + uncounted * k).
 
     One walk from the best row down: a counted row gains as dominators the uncounted ones passed that are newer; only
-    the k newest of those matter.
+    the k newest of those matter. They are listed, increasing, in the first places of the arena.
     """
     k = marks[b, K]
-    passed, count = np.empty(k, np.int64), 0  # ordinals of uncounted rows, increasing
+    passed = 0
     kept = marks[b, HEAD]
     for i in range(marks[b, HEAD], marks[b, STOP]):
         ordinal, dominators = ordinals[i], counts[i]
         uncounted = dominators < 0
         if uncounted:
             dominators = -1 - dominators
-        if count > 0:
-            if ordinal < passed[0]:
-                dominators += count
+        if passed > 0:
+            if ordinal < ordinals[0]:
+                dominators += passed
             else:
-                dominators += count - np.searchsorted(passed[:count], ordinal)
+                low, high = 0, passed
+                while low < high:
+                    middle = (low + high) >> 1
+                    if ordinals[middle] > ordinal:
+                        high = middle
+                    else:
+                        low = middle + 1
+                dominators += passed - low
         if dominators >= k or ordinal < marks[b, REACH]:
             continue
         _put(scores, ordinals, counts, kept, scores[i], ordinal, dominators)
         kept += 1
         if uncounted:
-            count = _remember(passed, count, ordinal)
+            passed = _list(ordinals, passed, k, ordinal)
     marks[b, STOP] = kept
 
 
-@jit
-def _remember(newest, count, ordinal):
-    """Keep `ordinal` in the increasing list if it is among the newest; returns how many are kept."""
-    if count == newest.shape[0]:
-        if ordinal < newest[0]:
+@lean
+def _list(ordinals, count, room, ordinal):
+    """Keep `ordinal` among the `room` newest at the arena's beginning; returns how many are kept."""
+    if count == room:
+        if ordinal < ordinals[0]:
             return count
         at = 0
-        while at + 1 < count and newest[at + 1] < ordinal:
-            newest[at] = newest[at + 1]
+        while at + 1 < count and ordinals[at + 1] < ordinal:
+            ordinals[at] = ordinals[at + 1]
             at += 1
-        newest[at] = ordinal
+        ordinals[at] = ordinal
         return count
     at = count
-    while at > 0 and newest[at - 1] > ordinal:
-        newest[at] = newest[at - 1]
+    while at > 0 and ordinals[at - 1] > ordinal:
+        ordinals[at] = ordinals[at - 1]
         at -= 1
-    newest[at] = ordinal
+    ordinals[at] = ordinal
     return count + 1
 
 
-@jit
+@lean
 def offer_probabilistic(scores, ordinals, counts, marks, levels, b, score, ordinal):
     """Take a row that reaches the threshold (TODS15 algorithm 1). Returns its rank from 0. O(log rows + rows)."""
     place = _open(scores, ordinals, counts, marks, b, place_of(scores, ordinals, marks, b, score, ordinal))
@@ -278,7 +285,7 @@ def offer_probabilistic(scores, ordinals, counts, marks, levels, b, score, ordin
     return place - marks[b, HEAD]
 
 
-@inlined
+@lean
 def offer(scores, ordinals, counts, marks, levels, b, score, ordinal, late):
     """Take a row with a score, `late` if newer ones are held already; needs a free place. Returns its rank among the
     band's rows, from 0, or -1 if it can never rank."""
@@ -293,14 +300,14 @@ def offer(scores, ordinals, counts, marks, levels, b, score, ordinal, late):
     return rank
 
 
-@jit
+@lean
 def holds(scores, ordinals, marks, b, score, ordinal):
     """Is the row in the band?"""
     place = place_of(scores, ordinals, marks, b, score, ordinal)
     return place < marks[b, STOP] and ordinals[place] == ordinal
 
 
-@inlined
+@lean
 def expire(scores, ordinals, counts, marks, levels, b, first):
     """Rows before the ordinal `first` have left the window. Returns whether the top-k lost one. O(k) for each lost."""
     marks[b, REACH] = max(marks[b, REACH], first)
@@ -311,7 +318,7 @@ def expire(scores, ordinals, counts, marks, levels, b, first):
     return _expire_top(scores, ordinals, counts, marks, b, first)
 
 
-@jit
+@lean
 def _expire_top(scores, ordinals, counts, marks, b, first):
     """Drop the expired rows among the first k until there are none: better ones move towards them, so that a row
     costs O(k) however many candidates there are. Expired candidates wait for the sweep (lemma 4.8: not dominated, they
@@ -334,29 +341,33 @@ def _expire_top(scores, ordinals, counts, marks, b, first):
     return lost
 
 
-@jit
+@lean
 def _expire_anywhere(scores, ordinals, counts, marks, levels, b, first):
     """TODS15 algorithm 2, for every expired row: too few candidates let everything in again, otherwise the threshold
     goes down by a share of what the two lowest candidates differ by."""
-    kept, oldest = marks[b, HEAD], NEVER
-    last_of_top = min(marks[b, HEAD] + marks[b, K], marks[b, STOP])
+    last_of_top = marks[b, HEAD] + marks[b, K]
     lost = False
-    gone = 0
-    for i in range(marks[b, HEAD], marks[b, STOP]):
-        if ordinals[i] >= first:
-            oldest = min(oldest, ordinals[i])
-            if kept < i:
-                _put(scores, ordinals, counts, kept, scores[i], ordinals[i], 0)
-            kept += 1
-        else:
-            gone += 1
-            lost |= i < last_of_top
-    marks[b, STOP], marks[b, OLDEST] = kept, oldest
-    candidates = kept - marks[b, HEAD] - marks[b, K]
-    if gone > 0:
-        apart = scores[kept - 2] - scores[kept - 1] if candidates >= 2 else np.inf
+    while marks[b, OLDEST] < first:
+        gone, oldest, place = marks[b, OLDEST], NEVER, -1
+        head = np.uint64(marks[b, HEAD])
+        for i in range(np.uint64(marks[b, STOP]) - head):  # without a branch, so that it is vectorized
+            ordinal = ordinals[head + i]
+            oldest = min(oldest, ordinal if ordinal > gone else NEVER)
+            place = max(place, np.int64(i) if ordinal == gone else -1)
+        marks[b, OLDEST] = oldest
+        if place < 0:  # it had been dropped before
+            continue
+        place += marks[b, HEAD]
+        lost |= place < last_of_top
+        _down(scores, place + 1, marks[b, STOP])
+        _down(ordinals, place + 1, marks[b, STOP])
+        marks[b, STOP] -= 1
+        candidates = marks[b, STOP] - marks[b, HEAD] - marks[b, K]
+        apart = np.inf
+        if candidates >= 2:
+            apart = scores[marks[b, STOP] - 2] - scores[marks[b, STOP] - 1]
         if candidates < marks[b, LEAST] or not apart < np.inf:
             levels[b, THRESHOLD] = -np.inf
         else:
-            levels[b, THRESHOLD] -= gone * levels[b, SHARE] * apart
+            levels[b, THRESHOLD] -= levels[b, SHARE] * apart
     return lost

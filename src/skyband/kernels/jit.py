@@ -60,6 +60,7 @@ def jit(function: Kernel) -> Kernel:
         return cast(Kernel, numba.njit(**_FLAGS)(function))
 
 
-def inlined(function: Kernel) -> Kernel:
-    """Compile `function` into every kernel that calls it: for steps so short that handing over arrays is most of them."""
-    return cast(Kernel, numba.njit(inline="always", **_FLAGS)(function))
+def lean(function: Kernel) -> Kernel:
+    """Like `jit`, for short steps that allocate nothing: the references of the arrays handed over are not counted,
+    which would cost more than such a step."""
+    return cast(Kernel, numba.njit(_nrt=False, **_FLAGS)(function))

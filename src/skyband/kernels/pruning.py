@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.bands import HEAD, K, NEVER, OLDEST, STOP, THRESHOLD, Rows, expire, floor_of, has_places, holds, offer
-from skyband.kernels.jit import inlined, jit
+from skyband.kernels.jit import jit, lean
 
 # columns of Pruners.query
 CORE = 0  # its band
@@ -53,7 +53,7 @@ class Answers(NamedTuple):
     used: np.ndarray  # int64 [2]: answers written, ranks written
 
 
-@inlined
+@lean
 def crowded(marks, query, q):
     """A band of the query without room for what one step may add, or DONE."""
     core, sieve = query[q, CORE], query[q, FILTER]
@@ -64,7 +64,7 @@ def crowded(marks, query, q):
     return DONE if has_places(marks, sieve, 1) else sieve
 
 
-@jit
+@lean
 def _leave_buffer(scores, ordinals, counts, marks, levels, core, sieve, row, score):
     """The second attempt of a row that waited; True if it enters the top-k. The filter holds newer rows only."""
     outranked = marks[sieve, STOP] - marks[sieve, HEAD] >= marks[sieve, K] and floor_of(scores, marks, sieve) >= score
@@ -74,7 +74,7 @@ def _leave_buffer(scores, ordinals, counts, marks, levels, core, sieve, row, sco
     return 0 <= rank < marks[core, K]
 
 
-@inlined
+@lean
 def step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_score):
     """Row `row` arrives; the one BUFFER rows before it leaves the buffer. A score that is NaN, or below what the query
     can use, changes nothing. Needs a free place in each band. Returns whether the top-k changed."""
@@ -101,24 +101,24 @@ def step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_
     return touched
 
 
-@jit
+@lean
 def next_at_least(scores, begin, stop, floor):
     """The first place in [begin, stop) with a score at or above the floor; `stop` if there is none."""
-    at = begin
-    while at + 64 <= stop:
-        block = scores[at : at + 64]
+    at, end = np.uint64(begin), np.uint64(max(begin, stop))  # no view and no sign to check: this is vectorized and cheap
+    block = np.uint64(32)
+    while at + block <= end:
         hits = 0
-        for i in range(64):
-            hits += block[i] >= floor
+        for i in range(block):
+            hits += scores[at + i] >= floor
         if hits > 0:
             break
-        at += 64
-    while at < stop and not scores[at] >= floor:
-        at += 1
-    return at
+        at += block
+    while at < end and not scores[at] >= floor:
+        at += np.uint64(1)
+    return np.int64(at)
 
 
-@jit
+@lean
 def _next_row(scores, marks, levels, query, q, row, upto, arriving, arriving_from, leaving, leaving_from):
     """The first row in [row, upto) whose arrival can change a band, or `upto`."""
     sieve = query[q, FILTER]
@@ -137,7 +137,7 @@ def _next_row(scores, marks, levels, query, q, row, upto, arriving, arriving_fro
     return found
 
 
-@jit
+@lean
 def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arriving_from, leaving, leaving_from, until_touched):
     """Take the rows up to the ordinal `upto`, or until one changes the top-k. arriving[i] is the score of the row
     arriving_from + i; likewise `leaving`, for rows that leave the buffer. Returns DONE or a band that needs room."""
@@ -170,7 +170,7 @@ def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arri
     return status
 
 
-@jit
+@lean
 def _give_back(scores, ordinals, counts, marks, levels, query, q, upto, leaving, leaving_from):
     """Rows before the ordinal `upto` leave the buffer early. Returns DONE or a band that needs room."""
     core, sieve = query[q, CORE], query[q, FILTER]
@@ -187,7 +187,7 @@ def _give_back(scores, ordinals, counts, marks, levels, query, q, upto, leaving,
     return DONE
 
 
-@jit
+@lean
 def _first_above(column, begin, value):
     """The first place from `begin` on with an entry above the value; the column does not decrease. It is near."""
     stop, step = begin, 1
@@ -205,7 +205,7 @@ def _first_above(column, begin, value):
     return begin
 
 
-@jit
+@lean
 def read(pruners, q, score, ordinal):
     """Copy the top-k as it stands; returns how many rows it has."""
     core = pruners.query[q, CORE]

@@ -1,0 +1,318 @@
+"""Many queries, each with a score of its own, over one stream of points: one pass, one buffer, one time order for all.
+
+Each query has a core and perhaps a filter (`pruned`), as bands in one arena. The rows' attributes are kept once, as long
+as they may wait in a filter's buffer. Without a grid every query is taken over all rows of a batch, its scores computed
+many rows at a time. With one, a row is shown only to the queries that monitor its cell, and a calendar says which
+queries lose a row when the next one comes.
+
+Paper: TODS15 section 6 (shared buffer, time tree, query index), 6.1 (indexing thresholds). Guarantee: that of each
+query's core. Cost a row: the sum of the queries'; with a grid, of those whose threshold the row's cell can reach.
+Memory: what the queries hold, and the attributes of the last b rows.
+
+Deviations: a query that monitors cells in vain is indexed anew when that has cost more than the change; one that needs
+more cells gets some more than it needs. Grid bounds are those of the first rows; cells at the edge reach to infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from skyband.algorithms.arena import Band, check_band, held, joined, packed, pruners, with_room
+from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
+from skyband.errors import QueryError
+from skyband.formulas import Distance, Linear
+from skyband.kernels import bands, query_grid
+from skyband.kernels import crowd as kernel
+from skyband.kernels import pruning
+from skyband.kernels.tables import Results, Tops
+from skyband.state import pack, unpack
+
+PIECE = 1 << 13  # rows taken at once: their scores stay in the cache
+_ANSWERS = 1 << 14
+_ADDITIONAL = 10  # candidates besides PA's limit where queries are indexed (TODS15 table IX)
+_UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not have
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One query of a crowd. `heard`: every window counts, not only the last of a batch."""
+
+    score: Linear | Distance
+    order: str
+    k: int
+    size: int
+    slide: int
+    core: str
+    filter: str | None = None
+    heard: bool = True
+    options: dict[str, Any] = field(default_factory=dict)  # gamma, sigma, rule, buffer
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns its score reads, in the order they are added up."""
+        pairs = self.score.weights if isinstance(self.score, Linear) else self.score.point
+        return tuple(name for name, _ in pairs)
+
+
+class Crowd:
+    """Queries over the same attributes. `grid`: cells along each, 0 for none; then all have the same window and kind."""
+
+    def __init__(self, attributes: tuple[str, ...], grid: int = 0) -> None:
+        self.attributes, self.grid = attributes, grid
+        self.asked: list[Asked] = []
+        self.seen = 0  # rows so far
+        self.rows = np.zeros((len(attributes), 0))  # attributes of the last rows, those that may wait in a buffer
+        self.state = pruners([], 0)
+        self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
+        self._questions: query_grid.Questions | None = None
+        self._bounds: np.ndarray | None = None  # of the grid: [2, d]
+        self._index: tuple[query_grid.Grid, kernel.Indexed, kernel.Calendar] | None = None
+
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    def add(self, asked: Asked) -> None:
+        """Take up a query: it sees the rows from now on."""
+        extra = pruners(self._bands(asked), 1)
+        query = extra.query[0]
+        query[[pruning.CORE, pruning.FILTER]] = 0, 1 if asked.filter else pruning.NONE
+        query[pruning.SIZE] = asked.size if asked.core == "probabilistic" else 0
+        query[pruning.BUFFER] = 0 if asked.filter is None else buffer_of(asked.size, asked.options.get("buffer"))
+        query[[pruning.TAKEN, pruning.LEFT]] = self.seen
+        self.state = joined(self.state, extra) if self.asked else extra
+        self.asked.append(asked)
+        self._resize_tops()
+        self._forget_index()
+
+    def _bands(self, asked: Asked) -> list[Band]:
+        given = {name: value for name, value in asked.options.items() if name != "buffer"}
+        shape: dict[str, Any] = {"gamma": GAMMA, "sigma": SIGMA, "rule": "definition", **given}
+        shape["additional"] = _ADDITIONAL if self.grid and asked.core == "probabilistic" else 0
+        core = band(asked.core, asked.k, asked.size, **shape, is_filter=False)
+        if asked.filter is None:
+            return [core, _UNUSED]
+        if asked.core == "probabilistic":
+            raise QueryError("a probabilistic core takes no filter: it looks at few rows as it is; leave the filter out")
+        rows = buffer_of(asked.size, asked.options.get("buffer"))
+        return [core, band(asked.filter, asked.k, rows, **shape, is_filter=True)]
+
+    def remove(self, number: int) -> None:
+        """Forget a query and what it held; those after it move up."""
+        del self.asked[number]
+        marks, levels = (np.delete(table, [2 * number, 2 * number + 1], axis=0) for table in self.state[1:3])
+        query = np.delete(self.state.query, number, axis=0)
+        query[number:, pruning.CORE] -= 2
+        query[number:, pruning.FILTER] -= 2 * (query[number:, pruning.FILTER] != pruning.NONE)
+        self.state = packed(pruning.Pruners(self.state.rows, marks, levels, query))
+        self.tops = Tops(*(np.delete(column, number, axis=0) for column in self.tops))
+        self._forget_index()
+
+    def _resize_tops(self) -> None:
+        queries, k = len(self.asked), max((asked.k for asked in self.asked), default=0)
+        old = self.tops
+        score, ordinal, count = np.zeros((queries, k)), np.zeros((queries, k), np.int64), np.zeros(queries, np.int64)
+        score[: old.score.shape[0], : old.score.shape[1]] = old.score
+        ordinal[: old.ordinal.shape[0], : old.ordinal.shape[1]] = old.ordinal
+        count[: len(old.count)] = old.count
+        self.tops = Tops(score, ordinal, count)
+
+    def _forget_index(self) -> None:
+        """Queries have changed: what is derived from them is made anew when rows come."""
+        self._questions = self._index = None
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def push(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, Results]]:
+        """Take rows, float64 [attributes, rows]; in rounds, the windows whose top-k may have changed: queries, window
+        ends and answers. The iterator must be exhausted, and `tops` brought up to date from it: it does the work."""
+        for begin in range(0, rows.shape[1], PIECE):
+            piece = rows[:, begin : begin + PIECE]
+            known = np.ascontiguousarray(np.concatenate([self.rows, piece], axis=1))
+            start, self.seen = self.seen, self.seen + piece.shape[1]
+            if self.asked:
+                yield from (self._walk if self.grid else self._scan)(known, self.seen - known.shape[1], start)
+            wait = int(self.state.query[:, pruning.BUFFER].max(initial=0))
+            self.rows = known[:, max(known.shape[1] - wait, 0) :].copy()
+
+    def _scan(self, rows: np.ndarray, rows_from: int, begin: int) -> Iterator[tuple[np.ndarray, np.ndarray, Results]]:
+        slides = self._slides(begin)
+        progress = np.zeros(kernel.PROGRESS, np.int64)
+        progress[kernel.SCORED] = pruning.NONE
+        arriving, leaving = np.empty(self.seen - begin), np.empty(self.seen - begin)
+        answers = self._answers()
+        while True:
+            status = kernel.scan(
+                self.state, self.questions, slides, rows, rows_from, begin, self.seen, progress, arriving, leaving, answers
+            )
+            written = int(answers.used[0])
+            if written and status < 0:
+                query = answers.query[:written]
+                ends = slides.end[slides.begin[slides.kind[query]] + answers.window[:written]]
+                yield query, ends, Results(*answers[2:6])
+                answers = self._answers()
+            if status == pruning.DONE:
+                return
+            if status >= 0:
+                self.state = with_room(self.state, status)
+
+    def _slides(self, begin: int) -> kernel.Slides:
+        """The windows that end in the rows from `begin` up to `seen`; of a query that is not heard, the last of them."""
+        kinds: dict[tuple[int, int, bool], int] = {}
+        kind = [kinds.setdefault((asked.size, asked.slide, asked.heard), len(kinds)) for asked in self.asked]
+        ends = []
+        for _, slide, heard in kinds:
+            every = np.arange(begin // slide + 1, self.seen // slide + 1) * slide
+            ends.append(every if heard else every[-1:])
+        begins = np.concatenate([[0], np.cumsum([len(column) for column in ends])])
+        first = [end - size for end, (size, _, _) in zip(ends, kinds, strict=True)]
+        return kernel.Slides(np.array(kind, np.int64), begins.astype(np.int64), np.concatenate(first), np.concatenate(ends))
+
+    def _answers(self) -> pruning.Answers:
+        room = max(4 * self.tops.score.shape[1], 1 << 16)
+        whole = [np.empty(_ANSWERS, np.int64) for _ in range(4)]
+        return pruning.Answers(*whole, np.empty(room), np.empty(room, np.int64), np.zeros(2, np.int64))
+
+    @property
+    def questions(self) -> query_grid.Questions:
+        """The scores, as the kernels read them."""
+        if self._questions is None:
+            self._questions = questions_of(self.asked, self.attributes)
+        return self._questions
+
+    def _walk(self, rows: np.ndarray, rows_from: int, begin: int) -> Iterator[tuple[np.ndarray, np.ndarray, Results]]:
+        if self._index is None:
+            self._index = self._indexed(rows, begin)
+        grid, indexed, calendar = self._index
+        size, slide = self.asked[0].size, self.asked[0].slide
+        progress = np.zeros(kernel.PROGRESS, np.int64)
+        progress[[kernel.ROW, kernel.MEMBER]] = begin, pruning.NONE
+        progress[kernel.WAITING] = int(indexed.waits.sum())
+        answers = self._answers()
+        while True:
+            status = kernel.walk(
+                self.state, self.questions, grid, indexed, calendar, size, slide, rows, rows_from, self.seen, progress, answers
+            )
+            written = int(answers.used[0])
+            if written and status < 0:
+                yield answers.query[:written], answers.window[:written], Results(*answers[2:6])
+                answers = self._answers()
+            if status == pruning.DONE:
+                return
+            if status >= 0:
+                self.state = with_room(self.state, status)
+
+    def _indexed(self, rows: np.ndarray, begin: int) -> tuple[query_grid.Grid, kernel.Indexed, kernel.Calendar]:
+        """The grid over the first rows' bounds, every query indexed as it stands, and the calendar."""
+        if self._bounds is None:
+            finite = [row[np.isfinite(row)] for row in rows]
+            low = [row.min(initial=0.0 if len(row) == 0 else row[0]) for row in finite]
+            high = [row.max(initial=0.0 if len(row) == 0 else row[0]) for row in finite]
+            self._bounds = np.array([low, high])
+        queries = len(self.asked)
+        grid = query_grid.empty_grid(self._bounds[0], self._bounds[1], self.grid, queries)
+        indexed = kernel.Indexed(
+            np.full(queries, -np.inf),
+            np.zeros(queries, np.int64),
+            np.zeros(queries, np.int64),
+            self.state.query[:, pruning.TOUCHED] > 0,
+            np.zeros(queries, np.int64),
+        )
+        touched = np.flatnonzero(indexed.waits)
+        indexed.waiting[: len(touched)] = touched
+        size, slide = self.asked[0].size, self.asked[0].slide
+        ring = size + slide + 2
+        empty = [np.full(room, pruning.NONE, np.int64) for room in (ring, 2 * queries, 2 * queries)]
+        calendar = kernel.Calendar(*empty, np.full(2 * queries, bands.NEVER, np.int64))
+        kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
+        return grid, indexed, calendar
+
+    # -- what is held --------------------------------------------------------------------------------------------
+
+    def references(self, number: int) -> int:
+        """Rows that a query's core and filter hold, a row in both twice."""
+        return sum(len(held(self.state, which).score) for which in (2 * number, 2 * number + 1))
+
+    def candidates(self, number: int) -> int:
+        """Rows that a query's core holds."""
+        return int((held(self.state, 2 * number).ordinal >= self.state.marks[2 * number, bands.REACH]).sum())
+
+    def needed(self, base: int = 0) -> np.ndarray:
+        """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""
+        marks = self.state.marks
+        waits = np.arange(max(self.seen - self.rows.shape[1], base), self.seen)
+        parts = [waits, self.in_tops()]
+        parts += [self.state.rows.ordinal[low:high] for low, high in marks[:, [bands.HEAD, bands.STOP]].tolist()]
+        found = np.concatenate(parts)
+        return np.unique(found[found >= base])
+
+    def in_tops(self) -> np.ndarray:
+        """Ordinals in some query's last answer."""
+        ranks = np.arange(self.tops.ordinal.shape[1])
+        return self.tops.ordinal[ranks < self.tops.count[:, None]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays held."""
+        arrays = [*self.state.rows, *self.state[1:], self.rows, *self.tops]
+        for table in self._index or ():
+            arrays += table
+        return sum(array.nbytes for array in arrays)
+
+    def check_invariants(self) -> None:
+        """AssertionError when a band is not as it should be."""
+        for number, asked in enumerate(self.asked):
+            check_band(self.state, 2 * number, f"core of query {number}")
+            if asked.filter is not None:
+                check_band(self.state, 2 * number + 1, f"filter of query {number}")
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Everything remembered, as bytes of `skyband.state`; the queries themselves are the caller's to keep."""
+        self.state = packed(self.state)
+        arrays = dict(zip(bands.Rows._fields, self.state.rows, strict=True)) | {
+            "marks": self.state.marks,
+            "levels": self.state.levels,
+            "query": self.state.query,
+            "rows": self.rows,
+            "bounds": np.zeros((0, 0)) if self._bounds is None else self._bounds,
+        }
+        arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
+        return pack("Crowd", {"seen": self.seen, "attributes": list(self.attributes), "grid": self.grid}, arrays)
+
+    def restore(self, data: bytes) -> None:
+        """Take up what `snapshot` of a crowd with the same queries wrote."""
+        header, arrays = unpack("Crowd", data)
+        self.seen, self.rows = header["seen"], arrays["rows"]
+        self.state = pruning.Pruners(
+            bands.Rows(*(arrays[name] for name in bands.Rows._fields)), arrays["marks"], arrays["levels"], arrays["query"]
+        )
+        self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
+        self._bounds = arrays["bounds"] if arrays["bounds"].size else None
+        self._forget_index()
+
+
+def questions_of(asked: list[Asked], attributes: tuple[str, ...]) -> query_grid.Questions:
+    """The queries' scores over the attributes, as the kernels read them."""
+    place = {name: number for number, name in enumerate(attributes)}
+    shape = (len(asked), len(attributes))
+    kind, sign, used = np.zeros(len(asked), np.int64), np.ones(len(asked)), np.zeros(len(asked), np.int64)
+    point, weight, order = np.zeros(shape), np.ones(shape), np.zeros(shape, np.int64)
+    for number, one in enumerate(asked):
+        sign[number] = -1.0 if one.order == "asc" else 1.0
+        used[number] = len(one.attributes)
+        order[number, : used[number]] = [place[name] for name in one.attributes]
+        if isinstance(one.score, Linear):
+            kind[number] = query_grid.LINEAR
+            given, weights = one.score.weights, one.score.weights
+        else:
+            kind[number] = query_grid.DISTANCE_L2 if one.score.metric == "l2" else query_grid.DISTANCE_L1
+            given, weights = one.score.point, one.score.weights or ()
+        for name, value in given:
+            point[number, place[name]] = value
+        for name, value in weights:
+            weight[number, place[name]] = value
+    return query_grid.Questions(kind, sign, point, weight, order, used)

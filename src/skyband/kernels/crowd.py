@@ -1,0 +1,347 @@
+"""Many queries with scores of their own over the same rows: `scan` takes every query over all rows, `walk` shows a row
+only to the queries that monitor its cell of a grid.
+
+Both take the rows [begin, stop) and write down the windows whose top-k may have changed. Rows come as attributes,
+float64 [d, rows], from the ordinal `rows_from` on, which is at most the first that may leave a buffer. When an answer or
+a band finds no room they stop and say so; called again they go on there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skyband.kernels.bands import HEAD, K, NEVER, OLDEST, THRESHOLD, expire, floor_of
+from skyband.kernels.jit import jit, lean
+from skyband.kernels.pruning import (
+    ANSWERS_FULL,
+    BUFFER,
+    CORE,
+    DONE,
+    FILTER,
+    LEFT,
+    NONE,
+    SIZE,
+    TAKEN,
+    TOUCHED,
+    crowded,
+    follow,
+    read,
+    step,
+    take,
+)
+from skyband.kernels.query_grid import cell_of, monitor, next_member, score_of, scores_of
+
+# places in progress
+QUERY = 0  # scan: the query being taken
+WINDOW = 1  # scan: its next window
+SCORED = 2  # scan: the query whose scores are at hand, or NONE
+ROW = 3  # walk: the row being taken
+STAGE = 4  # walk: what of it is next
+MEMBER = 5  # walk: the query last looked at in this stage
+WAITING = 6  # walk: how many queries wait for an answer
+PROGRESS = 7
+
+PATIENCE = 128  # rows seen in vain that cost as much as indexing a query anew
+MARGIN = 0.25  # by how much of the distance from the best row to the threshold more is monitored
+
+LOSING, LEAVING, ARRIVING, ANSWERING = 0, 1, 2, 3  # stages of a row
+INDEX = -3  # a query has to be indexed anew
+
+
+class Slides(NamedTuple):
+    """The windows that end in a run of rows, for each kind of window asked."""
+
+    kind: np.ndarray  # int64 [queries]: which kind a query has
+    begin: np.ndarray  # int64 [kinds + 1]: where the windows of each kind begin
+    first: np.ndarray  # int64 [windows]
+    end: np.ndarray  # int64 [windows]
+
+
+@jit
+def scan(pruners, questions, slides, rows, rows_from, begin, stop, progress, arriving, leaving, answers):
+    """Every query over all rows. Returns DONE, ANSWERS_FULL or a band that needs room."""
+    scores, ordinals, counts = pruners.rows
+    marks, levels, query = pruners.marks, pruners.levels, pruners.query
+    for q in range(progress[QUERY], query.shape[0]):
+        since = begin
+        if query[q, FILTER] != NONE:
+            since = max(begin - query[q, BUFFER], query[q, LEFT])
+        if progress[SCORED] != q:
+            scores_of(questions, q, rows, begin - rows_from, stop - rows_from, arriving)
+            if query[q, FILTER] != NONE:
+                upto = max(stop - query[q, BUFFER], since)
+                scores_of(questions, q, rows, since - rows_from, upto - rows_from, leaving)
+                progress[ROW] = since
+            progress[SCORED], progress[WINDOW] = q, 0
+        kind = slides.kind[q]
+        first = slides.first[slides.begin[kind] : slides.begin[kind + 1]]
+        end = slides.end[slides.begin[kind] : slides.begin[kind + 1]]
+        at, status = follow(pruners, q, first, end, progress[WINDOW], arriving, begin, leaving, progress[ROW], True, answers)
+        progress[WINDOW] = at
+        if status == DONE:  # rows after the last window's end
+            status = take(
+                scores, ordinals, counts, marks, levels, query, q, stop, arriving, begin, leaving, progress[ROW], False
+            )
+        if status != DONE:
+            progress[QUERY] = q
+            return status
+    progress[QUERY], progress[SCORED] = 0, NONE
+    return DONE
+
+
+# by the grid ------------------------------------------------------------------------------------------------
+
+
+class Calendar(NamedTuple):
+    """Which queries have a row that leaves, by the row whose arrival makes it leave. One entry a query for what its
+    filter, or else its probabilistic core, holds, one for the top-k of any other core. An entry may be early."""
+
+    head: np.ndarray  # int64 [ring]: first entry of the row number modulo the ring
+    after: np.ndarray  # int64 [entries]: the next entry of that row, or NONE
+    before: np.ndarray  # int64 [entries]: the one before, or NONE
+    due: np.ndarray  # int64 [entries]: the row, NEVER if it is in no list
+
+
+class Indexed(NamedTuple):
+    """How each query is indexed."""
+
+    threshold: np.ndarray  # float64: it monitors every cell where a row may score as much
+    cells: np.ndarray  # int64: how many those are
+    vain: np.ndarray  # int64: rows it was shown since that it had no use for
+    waits: np.ndarray  # bool: it is in `waiting`
+    waiting: np.ndarray  # int64 [queries]: those whose top-k may have changed since their last window
+
+
+@lean
+def _unlink(calendar, entry):
+    due = calendar.due[entry]
+    if due == NEVER:
+        return
+    after, before = calendar.after[entry], calendar.before[entry]
+    if before == NONE:
+        calendar.head[due % calendar.head.shape[0]] = after
+    else:
+        calendar.after[before] = after
+    if after != NONE:
+        calendar.before[after] = before
+    calendar.due[entry] = NEVER
+
+
+@lean
+def _link(calendar, entry, due):
+    slot = due % calendar.head.shape[0]
+    first = calendar.head[slot]
+    calendar.after[entry], calendar.before[entry], calendar.due[entry] = first, NONE, due
+    if first != NONE:
+        calendar.before[first] = entry
+    calendar.head[slot] = entry
+
+
+@lean
+def _plan(calendar, entry, due, row):
+    """See to it that the entry comes up at `due`, or earlier, but after `row`."""
+    if due == NEVER or calendar.due[entry] <= due:
+        return
+    _unlink(calendar, entry)
+    _link(calendar, entry, max(due, row + 1))
+
+
+@lean
+def _plan_query(pruners, calendar, q, size, slide, row):
+    """Bring the calendar up to date after query q has changed at `row`."""
+    query, marks = pruners.query, pruners.marks
+    core, sieve = query[q, CORE], query[q, FILTER]
+    if sieve == NONE:
+        if marks[core, OLDEST] != NEVER:
+            _plan(calendar, 2 * q, marks[core, OLDEST] + size, row)
+        return
+    if marks[sieve, OLDEST] != NEVER:
+        _plan(calendar, 2 * q, marks[sieve, OLDEST] + query[q, BUFFER], row)
+    if marks[core, OLDEST] != NEVER:  # the last row of the first slide whose window no longer holds it
+        _plan(calendar, 2 * q + 1, (marks[core, OLDEST] + size) // slide * slide + slide - 1, row)
+
+
+@lean
+def threshold_of(pruners, q):
+    """A row below it cannot matter to query q (TODS15 6.1): PA's threshold, or the filter's rank k."""
+    core, sieve = pruners.query[q, CORE], pruners.query[q, FILTER]
+    if sieve == NONE:
+        return pruners.levels[core, THRESHOLD]
+    return floor_of(pruners.rows.score, pruners.marks, sieve)
+
+
+@lean
+def _needs_index(pruners, indexed, q):
+    """Does the query need more cells than it monitors, or have those cost more than indexing it anew?"""
+    return threshold_of(pruners, q) < indexed.threshold[q] or indexed.vain[q] > PATIENCE + indexed.cells[q]
+
+
+@jit
+def _index(pruners, questions, grid, indexed, q):
+    """Monitor what the query needs, and some more, so that a threshold that sinks a little asks for nothing."""
+    threshold = threshold_of(pruners, q)
+    if threshold > -np.inf:
+        spread = pruners.rows.score[pruners.marks[pruners.query[q, CORE], HEAD]] - threshold
+        if spread < np.inf:
+            threshold -= MARGIN * spread
+    indexed.threshold[q], indexed.vain[q] = threshold, 0
+    indexed.cells[q] = monitor(grid, questions, q, threshold)
+
+
+@jit
+def begin_index(pruners, questions, grid, indexed, calendar, size, slide, row):
+    """Let every query monitor what its threshold asks for, and enter what it will lose into the calendar, from `row` on."""
+    for q in range(pruners.query.shape[0]):
+        indexed.threshold[q], indexed.vain[q] = threshold_of(pruners, q), 0
+        indexed.cells[q] = monitor(grid, questions, q, indexed.threshold[q])
+        _plan_query(pruners, calendar, q, size, slide, row - 1)
+
+
+@lean
+def _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
+    """After a step of query q. Returns whether it has to be indexed anew before anything else."""
+    progress[MEMBER] = q
+    if touched and not indexed.waits[q]:
+        indexed.waits[q] = True
+        pruners.query[q, TOUCHED] = row + 1
+        indexed.waiting[progress[WAITING]] = q
+        progress[WAITING] += 1
+    _plan_query(pruners, calendar, q, size, slide, row)
+    return _needs_index(pruners, indexed, q)
+
+
+@lean
+def _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves, progress):
+    """The rows that leave when `row` comes. Returns DONE, INDEX or a band that needs room."""
+    scores, ordinals, counts = pruners.rows
+    marks, levels, query = pruners.marks, pruners.levels, pruners.query
+    slot = row % calendar.head.shape[0]
+    while calendar.head[slot] != NONE:
+        entry = calendar.head[slot]
+        q = entry >> 1
+        status = crowded(marks, query, q)
+        if status != DONE:
+            return status
+        _unlink(calendar, entry)
+        if entry & 1:  # a row has left the top-k; seen to when the window is answered
+            touched = marks[query[q, CORE], OLDEST] < row + 1 - size
+        else:
+            leaving_score = score_of(questions, q, there) if leaves else np.nan
+            touched = step(scores, ordinals, counts, marks, levels, query, q, row, np.nan, leaving_score)
+        if _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
+            return INDEX
+    return DONE
+
+
+@lean
+def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, there, leaves, arriving, progress):
+    """Show the row that leaves the buffer, or the one that arrives, to the queries that monitor its cell. Returns as
+    `_lose`."""
+    scores, ordinals, counts = pruners.rows
+    marks, levels, query, members = pruners.marks, pruners.levels, pruners.query, grid.members
+    cell = cell_of(grid, here if arriving else there)
+    q = next_member(members, cell, progress[MEMBER])
+    while q >= 0:
+        score, used = np.nan, False
+        if arriving:
+            score = score_of(questions, q, here)
+            band = query[q, CORE] if query[q, FILTER] == NONE else query[q, FILTER]
+            wanted = score >= levels[band, THRESHOLD]
+            used = wanted and score >= threshold_of(pruners, q)
+        else:
+            wanted = row - query[q, BUFFER] >= query[q, LEFT] and score_of(questions, q, there) >= threshold_of(pruners, q)
+            used = wanted
+        if not used:
+            indexed.vain[q] += 1
+        if wanted:
+            status = crowded(marks, query, q)
+            if status != DONE:
+                return status
+            leaving_score = score_of(questions, q, there) if leaves else np.nan
+            touched = step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_score)
+            if _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
+                return INDEX
+        progress[MEMBER] = q
+        q = next_member(members, cell, q)
+    return DONE
+
+
+@lean
+def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
+    """Answer the window that ends with `row` for the queries that wait. Returns DONE or ANSWERS_FULL."""
+    scores, ordinals, counts = pruners.rows
+    marks, levels, query = pruners.marks, pruners.levels, pruners.query
+    while progress[WAITING] > 0:
+        q = indexed.waiting[progress[WAITING] - 1]
+        core = query[q, CORE]
+        if answers.used[0] == answers.query.shape[0] or answers.used[1] + marks[core, K] > answers.score.shape[0]:
+            return ANSWERS_FULL
+        if query[q, SIZE] == 0:
+            expire(scores, ordinals, counts, marks, levels, core, row + 1 - size)
+            _plan_query(pruners, calendar, q, size, slide, row)
+        n, used = answers.used[0], answers.used[1]
+        count = read(pruners, q, answers.score[used:], answers.ordinal[used:])
+        answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, row + 1, used, count
+        answers.used[0], answers.used[1] = n + 1, used + count
+        indexed.waits[q], query[q, TOUCHED] = False, 0
+        progress[WAITING] -= 1
+    return DONE
+
+
+@lean
+def _walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_from, stop, here, there, progress, answers):
+    """`walk`, up to where a query has to be indexed anew, which is said in progress[MEMBER]."""
+    length = pruners.query[0, BUFFER]
+    filtered = pruners.query[0, FILTER] != NONE
+    while progress[ROW] < stop:
+        row = progress[ROW]
+        leaves = filtered and row - length >= rows_from
+        for axis in range(here.shape[0]):
+            here[axis] = rows[axis, row - rows_from]
+            if leaves:
+                there[axis] = rows[axis, row - length - rows_from]
+        status = DONE
+        if progress[STAGE] == LOSING:
+            status = _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves, progress)
+            if status != DONE:
+                return status
+            progress[STAGE], progress[MEMBER] = LEAVING, NONE
+        if progress[STAGE] == LEAVING:
+            if leaves:
+                status = _show(
+                    pruners, questions, grid, indexed, calendar, size, slide, row, here, there, leaves, False, progress
+                )
+                if status != DONE:
+                    return status
+            progress[STAGE], progress[MEMBER] = ARRIVING, NONE
+        if progress[STAGE] == ARRIVING:
+            status = _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, there, leaves, True, progress)
+            if status != DONE:
+                return status
+            progress[STAGE] = ANSWERING
+        if (row + 1) % slide == 0:
+            status = _answer(pruners, indexed, calendar, size, slide, row, progress, answers)
+            if status != DONE:
+                return status
+        progress[STAGE] = LOSING
+        progress[ROW] = row + 1
+    pruners.query[:, TAKEN] = stop
+    return DONE
+
+
+@jit
+def walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_from, stop, progress, answers):
+    """Each row to the queries that monitor its cell; all have windows of `size` rows and the same slide and buffer.
+
+    Answers name the end of their window. Returns DONE, ANSWERS_FULL or a band that needs room.
+    """
+    here, there = np.empty(rows.shape[0]), np.empty(rows.shape[0])
+    while True:
+        status = _walk(
+            pruners, questions, grid, indexed, calendar, size, slide, rows, rows_from, stop, here, there, progress, answers
+        )
+        if status != INDEX:
+            return status
+        _index(pruners, questions, grid, indexed, progress[MEMBER])
