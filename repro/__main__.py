@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from repro import report
+from repro import many, report, runner
 from repro.claims import EXPERIMENTS, Verdict, claims_of, judge
-from repro.experiment import Experiment
+from repro.experiment import Cell, Experiment, OneQuery
+from repro.many import ManyQueries
 from repro.plot import picture
-from repro.runner import FULL, QUICK, Taken, run
 
 RESULTS = Path(__file__).parent / "results"
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -26,6 +27,22 @@ def chosen(names: list[str]) -> list[Experiment]:
     return [entry for known, entry in EXPERIMENTS.items() if not names or known.startswith(tuple(names))]
 
 
+class Measured:
+    """Runs experiments; settings they share are measured once."""
+
+    def __init__(self, *, quick: bool) -> None:
+        self.quick = quick
+        self.one: runner.Taken = {}
+        self.many: many.Taken = {}
+
+    def cells(self, experiment: Experiment, step: Callable[[str], None]) -> list[Cell]:
+        """Every cell of an experiment, by the runner for its kind."""
+        if isinstance(experiment, ManyQueries):
+            return many.run(experiment, many.QUICK if self.quick else many.FULL, self.many, step)
+        assert isinstance(experiment, OneQuery)
+        return runner.run(experiment, runner.QUICK if self.quick else runner.FULL, self.one, step)
+
+
 @app.command("run")
 def run_command(
     names: Annotated[list[str] | None, typer.Argument(help="experiments, or how their names begin; default: all")] = None,
@@ -36,14 +53,14 @@ def run_command(
     folder = into or (RESULTS / "quick" if quick else RESULTS)
     experiments = [entry.quick() if quick else entry for entry in chosen(names or [])]
     console = report.console()
-    taken: Taken = {}
+    measured = Measured(quick=quick)
     found: list[Verdict] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
         total = sum(len(entry.data) * len(entry.columns) for entry in experiments)
         task = bar.add_task("compiling", total=total, completed=-1)
         for experiment in experiments:
-            cells = run(experiment, QUICK if quick else FULL, taken, lambda text: bar.update(task, advance=1, description=text))
+            cells = measured.cells(experiment, lambda text: bar.update(task, advance=1, description=text))
             claims = claims_of(experiment.name)
             verdicts = [verdict for claim in claims for verdict in judge(claim, cells, experiment.data)]
             shown = report.outcome(experiment, cells, claims, verdicts)

@@ -1,48 +1,23 @@
-"""THE TABLE: what each paper says must hold, one row a claim. `judge` says of each data set whether it does."""
+"""THE TABLE: what each paper says must hold, one row a claim. `judge` says of each data set whether it does.
+
+The claims of TODS15, of which there are many, stand beside its experiments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from repro import tkde17
+from repro import tkde17, tods15
+from repro.claim import NOISE, Claim
 from repro.experiment import Cell, Experiment, lines_of
 from repro.relations import RELATIONS, Line, mean
-from repro.streams import DataSet
+from repro.streams import Source
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in tkde17.EXPERIMENTS}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*tkde17.EXPERIMENTS, *tods15.EXPERIMENTS)}
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not comparable"
-NOISE = 1.05  # two runs of the same thing differ by so much
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One statement of a paper: numbers of a relation that must stay at or below a bound.
-
-    `over`: the geometric mean of the columns, or every single one. `axes`: only columns of these parameters.
-    `data`: only these data sets. `aside`: data sets of which it cannot be judged, and why.
-    """
-
-    name: str
-    experiment: str
-    says: str
-    relation: str
-    of: str
-    than: str = ""
-    bound: float = 1.0
-    over: str = "mean"  # or "every"
-    axes: tuple[str, ...] = ()
-    data: tuple[str, ...] = ()
-    aside: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def wants(self) -> str:
-        """What is held against the bound, in words."""
-        of_what = RELATIONS[self.relation].text.format(of=self.of, than=self.than)
-        return f"{of_what}{' in every column' if self.over == 'every' else ''} ≤ {self.bound:.3g}"
-
 
 _NOT_THIS_SINE = (
     "where scores fall every row is in the k-skyband, whatever k, so half the stream alone gives n/2; "
@@ -149,6 +124,7 @@ CLAIMS: tuple[Claim, ...] = (
         "SAP, all held",
         "minTopK, all held",
     ),
+    *tods15.CLAIMS,
 )
 
 
@@ -173,7 +149,7 @@ def claims_of(experiment: str) -> list[Claim]:
     return [claim for claim in CLAIMS if claim.experiment == experiment]
 
 
-def judge(claim: Claim, cells: list[Cell], data: Mapping[str, DataSet]) -> list[Verdict]:
+def judge(claim: Claim, cells: list[Cell], data: Mapping[str, Source]) -> list[Verdict]:
     """What the cells of its experiment, measured on `data`, say of a claim, for each data set.
 
     Counts depend on the stream, so those of a stand-in are shown beside the paper's but decide nothing.
@@ -183,12 +159,12 @@ def judge(claim: Claim, cells: list[Cell], data: Mapping[str, DataSet]) -> list[
         aside = claim.aside.get(name, "")
         if not aside and RELATIONS[claim.relation].absolute and data[name].stands_in:
             aside = "a stand-in: another stream, and counts depend on it"
-        verdicts.append(_judge_on(claim, name, lines_of(cells, name, claim.axes), aside))
+        verdicts.append(_judge_on(claim, name, lines_of(cells, name, claim.axes, claim.columns), aside))
     return verdicts
 
 
 def _judge_on(claim: Claim, data: str, lines: dict[str, Line], aside: str) -> Verdict:
-    of, than = lines[claim.of], lines[claim.than or claim.of]
+    of, than = _group(lines, claim.of, max), _group(lines, claim.than or claim.of, min)
     number, reason = _number(claim, of, than)
     printed = None
     if RELATIONS[claim.relation].own and all(cell.paper is not None for cell in (*of, *than)):
@@ -204,12 +180,12 @@ def _number(claim: Claim, of: Line, than: Line) -> tuple[float | None, str]:
     known = [(a, b) for a, b in zip(of, than, strict=True) if a.ours is not None and b.ours is not None]
     left_out = sorted({cell.reason for cell in of if cell.reason})
     if not known:
-        return None, "; ".join(left_out)
+        return None, "; ".join(left_out or ["no such columns"])
     numbers = RELATIONS[claim.relation].numbers([a for a, _ in known], [b for _, b in known])
     if not numbers:
         return None, "; ".join(["too few columns", *left_out])
     where, worst = max(numbers, key=lambda entry: entry[1])
-    number = worst if claim.over == "every" else mean([number for _, number in numbers])
+    number = worst if claim.over == "every" or len(numbers) == 1 else mean([number for _, number in numbers])
     reason = where if len(numbers) == 1 else f"worst {worst:.3g} at {where}, {len(numbers)} columns"
     if left_out:
         reason += f"; {len(of) - len(known)} left out: " + "; ".join(left_out)
@@ -218,3 +194,16 @@ def _number(claim: Claim, of: Line, than: Line) -> tuple[float | None, str]:
 
 def _as_printed(line: Line) -> Line:
     return [replace(cell, ours=cell.paper, reason="") for cell in line]
+
+
+def _group(lines: dict[str, Line], names: str | tuple[str, ...], extreme: Callable[[list[float]], float]) -> Line:
+    """The line of a series, or of the extreme of several in each column; a column that one of them lacks is left out."""
+    if isinstance(names, str):
+        return lines.get(names, [])
+    merged = []
+    for column in zip(*(lines.get(name, []) for name in names), strict=True):
+        figures = [cell.ours for cell in column if cell.ours is not None]
+        known = len(figures) == len(column)
+        reason = next((cell.reason for cell in column if cell.reason), "")
+        merged.append(replace(column[0], ours=extreme(figures) if known else None, paper=None, reason=reason))
+    return merged

@@ -1,13 +1,17 @@
-"""What an experiment is: series (lines of a table) over columns (settings), on data sets, with the paper's figures."""
+"""What an experiment is: series (lines of a table) over columns (settings), on data sets, with the paper's figures.
+
+`OneQuery` is one of one query and its scores; `repro.many` has those of many queries over points.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from repro.streams import DataSet
+from repro.streams import DataSet, Source
 
+_E = TypeVar("_E", bound="Experiment")
 _OPTIONS = {"m": "partitions"}  # parameters of an algorithm, and what it calls them
 
 
@@ -27,7 +31,7 @@ class Setting:
 class Column:
     """One setting of the table: the parameter that departs from the defaults, and how."""
 
-    axis: str  # "n" (times the default window), "k", "s" (times the window), or "m" (partitions)
+    axis: str  # the parameter, as the experiment calls it
     label: str
     value: float
     quick: bool = False  # also part of a quick run
@@ -35,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Series:
-    """One line of the table: an algorithm and what is read off its measurement, a field of `runner.Measurement`."""
+    """One line of the table: an algorithm and what is read off its measurement, a field of it."""
 
     algorithm: str
     quantity: str
@@ -46,22 +50,45 @@ class Series:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table of a paper. `figures[data][series]` are the paper's, one for each column."""
+    """A table of a paper. `figures[data][series]` are the paper's, one for each column, where it prints any."""
 
     name: str
     paper: str
     table: str
     title: str
     unit: str
-    data: Mapping[str, DataSet]
+    data: Mapping[str, Source]
     series: Mapping[str, Series]
     columns: tuple[Column, ...]
-    figures: Mapping[str, Mapping[str, tuple[float, ...]]]
+    figures: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     reference: str = ""  # figures are shown relative to this series' mean: seconds depend on the machine
+    recorded: str = ""  # the unit of the figures as they are recorded, where they are shown relative
     timed: bool = False  # time is what counts: long pieces, several tries
+    logarithmic: bool = True  # the scale of its picture
+    axes: Mapping[str, str] = field(default_factory=dict)  # what the parameters are called in pictures
+    notes: tuple[str, ...] = field(default=())
+
+    def narrowed(self: _E, columns: tuple[Column, ...]) -> _E:
+        """The same with some of its columns only."""
+        places = [self.columns.index(column) for column in columns]
+        figures = {
+            data: {name: tuple(line[place] for place in places) for name, line in lines.items()}
+            for data, lines in self.figures.items()
+        }
+        return replace(self, columns=columns, figures=figures)
+
+    def quick(self: _E) -> _E:
+        """The same with the columns of a quick run."""
+        return self.narrowed(tuple(column for column in self.columns if column.quick))
+
+
+@dataclass(frozen=True)
+class OneQuery(Experiment):
+    """An experiment of one query. Columns: "n" (times the default window), "k", "s" (times the window), "m" (partitions)."""
+
+    data: Mapping[str, DataSet]
     k: int = 100
     slide_share: float = 0.001
-    notes: tuple[str, ...] = field(default=())
 
     def setting(self, data: str, series: str, column: Column) -> Setting:
         """The setting of one cell."""
@@ -76,19 +103,6 @@ class Experiment:
         else:
             options = ((_OPTIONS[column.axis], round(column.value)),)
         return Setting(data, size, max(1, round(share * size)), k, self.series[series].algorithm, options)
-
-    def narrowed(self, columns: tuple[Column, ...]) -> Experiment:
-        """The same with some of its columns only."""
-        places = [self.columns.index(column) for column in columns]
-        figures = {
-            data: {name: tuple(line[place] for place in places) for name, line in lines.items()}
-            for data, lines in self.figures.items()
-        }
-        return replace(self, columns=columns, figures=figures)
-
-    def quick(self) -> Experiment:
-        """The same with the columns of a quick run."""
-        return self.narrowed(tuple(column for column in self.columns if column.quick))
 
 
 @dataclass(frozen=True)
@@ -107,10 +121,10 @@ class Cell:
     reason: str = ""
 
 
-def lines_of(cells: list[Cell], data: str, axes: tuple[str, ...] = ()) -> dict[str, list[Cell]]:
-    """The cells of one data set by series, in the order of the columns; of some axes only, where they are named."""
+def lines_of(cells: list[Cell], data: str, axes: tuple[str, ...] = (), columns: tuple[str, ...] = ()) -> dict[str, list[Cell]]:
+    """The cells of one data set by series, in the order of the columns; of some axes or columns only, where named."""
     lines: dict[str, list[Cell]] = {}
     for cell in cells:
-        if cell.data == data and (not axes or cell.axis in axes):
+        if cell.data == data and (not axes or cell.axis in axes) and (not columns or cell.column in columns):
             lines.setdefault(cell.series, []).append(cell)
     return lines

@@ -7,13 +7,13 @@ from pathlib import Path
 from repro.experiment import Cell, Experiment, lines_of
 from repro.report import scale_of
 
-_AXES = {"n": "window n, share of the paper's data", "k": "k", "s": "slide s, share of n", "m": "partitions m"}
+_AXES = {"n": "window n, share of the paper's data", "s": "slide s, share of n", "m": "partitions m"}
 
 
 def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
     """Draw an experiment into `folder`: data sets as rows, parameters as columns of panels.
 
-    An experiment of one parameter takes its data sets side by side.
+    An experiment of one parameter takes its data sets side by side, one of one data set its parameters.
     """
     import matplotlib
 
@@ -25,7 +25,7 @@ def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
     axes = list(dict.fromkeys(column.axis for column in experiment.columns))
     shown = [data for data in experiment.data if any(cell.ours is not None for cell in cells if cell.data == data)]
     panels = [(data, axis) for data in shown for axis in axes]
-    across = len(axes) if len(axes) > 1 else min(3, len(panels))
+    across = len(axes) if len(axes) > 1 and len(shown) > 1 else min(3, len(panels))
     down = -(-len(panels) // across)
     figure, grid = plt.subplots(
         down,
@@ -53,8 +53,9 @@ def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
             if dashes:
                 place.plot(*zip(*dashes, strict=True), color=style.colour, lw=1.1, ls="--", alpha=0.75)
             place.set_xticks(range(len(labels)), labels, fontsize=7)
-        place.set_yscale("log")
-        place.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        if experiment.logarithmic:
+            place.set_yscale("log")
+            place.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         place.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         place.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
         place.tick_params(axis="y", which="both", labelsize=7)
@@ -62,10 +63,11 @@ def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
         place.spines[["top", "right"]].set_visible(False)
         source = experiment.data[data]
         place.set_title(f"{source.label} (stand-in)" if source.stands_in else source.label, fontsize=9, loc="left")
-        place.set_xlabel(_AXES.get(axis, axis), fontsize=8)
+        place.set_xlabel(experiment.axes.get(axis) or _AXES.get(axis, axis), fontsize=8)
         if place is places[places.index(place) // across * across]:
             place.set_ylabel(f"÷ mean of {experiment.reference}" if experiment.reference else experiment.unit, fontsize=8)
-    handles["the paper's"] = Line2D([], [], color="#555555", lw=1.1, ls="--")
+    if experiment.figures:
+        handles["the paper's"] = Line2D([], [], color="#555555", lw=1.1, ls="--")
     figure.suptitle(f"{experiment.paper}, {experiment.table}: {experiment.title}", fontsize=12, fontweight="bold")
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center", ncol=len(handles), fontsize=8, frameon=False

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, log
+from itertools import pairwise
+from math import exp, inf, log
 
 from repro.experiment import Cell
 
@@ -83,6 +84,52 @@ def _random_order(of: Line, than: Line) -> Numbers:
     return numbers
 
 
+def _itself(of: Line, than: Line) -> Numbers:
+    return [(_name(cell), _ours(cell)) for cell in of]
+
+
+def _inverse(of: Line, than: Line) -> Numbers:
+    return [(_name(cell), 1 / _ours(cell) if _ours(cell) else inf) for cell in of]
+
+
+def _in_all(of: Line, than: Line) -> Numbers:
+    ours, theirs = (sum(map(_ours, line)) for line in (of, than))
+    return [(f"{ours:.3g} against {theirs:.3g}", ours / theirs)] if theirs else []
+
+
+def _off_by(expected: float) -> Callable[[Line, Line], Numbers]:
+    return lambda of, than: [(name, abs(number - expected)) for name, number in _at_most(of, than)]
+
+
+def _grows(of: Line, than: Line) -> Numbers:
+    return [(f"{_name(of[0])} to {of[-1].column}", _ours(of[-1]) / _ours(of[0]))] if len(of) > 1 else []
+
+
+def _falls(of: Line, than: Line) -> Numbers:
+    return [(f"{_name(a)} to {b.column}", _ours(b) / _ours(a)) for a, b in pairwise(of)]
+
+
+def _shrinks(of: Line, than: Line) -> Numbers:
+    return [(where, 1 / number) for where, number in _grows(of, than)]
+
+
+def _least_at_last(of: Line, than: Line) -> Numbers:
+    least = min(of, key=_ours)
+    return [(f"least at {_name(least)}", _ours(of[-1]) / _ours(least))] if len(of) > 1 else []
+
+
+def _levels_off(of: Line, than: Line) -> Numbers:
+    first, middle, last = (_ours(of[place]) for place in (0, len(of) // 2, -1))
+    if len(of) < 3 or first <= middle:
+        return []
+    return [(f"{first:.3g}, {middle:.3g}, {last:.3g}", max(middle - last, 0.0) / (first - middle))]
+
+
+def _gains_late(of: Line, than: Line) -> Numbers:
+    middle = of[len(of) // 2]
+    return [(f"{_name(middle)} to {of[-1].column}", _ours(middle) / _ours(of[-1]))] if len(of) > 2 else []
+
+
 def mean(numbers: list[float]) -> float:
     """The geometric mean: what is twice as much here and half as much there is the same."""
     return exp(sum(map(log, numbers)) / len(numbers))
@@ -94,5 +141,15 @@ RELATIONS: dict[str, Relation] = {
     "gains as the paper's": Relation("{of} ÷ {than}, over the same in the paper", _gains_as_printed),
     "steadier": Relation("largest ÷ smallest of {of}, over that of {than}", _steadier, own=True),
     "fades": Relation("{of} ÷ {than} in the first third of columns, over the last third", _fades, own=True),
+    "itself": Relation("{of}", _itself, own=True),
+    "at least one": Relation("1 ÷ {of}", _inverse, own=True),
+    "in all": Relation("sum of {of} ÷ sum of {than}", _in_all, own=True),
+    "a tenth more": Relation("{of} ÷ {than}, away from 1.1", _off_by(1.1), own=True),
+    "grows": Relation("last ÷ first of {of}", _grows, own=True),
+    "shrinks": Relation("first ÷ last of {of}", _shrinks, own=True),
+    "falls": Relation("{of} ÷ the column before", _falls, own=True),
+    "least at last": Relation("last ÷ least of {of}", _least_at_last, own=True),
+    "levels off": Relation("what {of} gains after the middle column, over what it gains before", _levels_off, own=True),
+    "gains late": Relation("middle ÷ last of {of}", _gains_late, own=True),
     "random order": Relation("{of} off the expected size of a k-skyband, k (1 + H_n − H_k)", _random_order),
 }

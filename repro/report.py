@@ -14,10 +14,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from repro.claims import CLAIMS, EXPERIMENTS, FAILS, HOLDS, OPEN, Claim, Verdict
+from repro.claim import Claim
+from repro.claims import CLAIMS, EXPERIMENTS, FAILS, HOLDS, OPEN, Verdict
 from repro.experiment import Cell, Experiment, lines_of
 from repro.relations import mean
-from repro.streams import DataSet
+from repro.streams import Source
 
 _COLOUR = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
 _WIDTH = 150  # tables are this wide where no terminal says otherwise
@@ -47,7 +48,7 @@ def claims_table() -> Table:
 def data_table() -> Table:
     """Every data set: which stream is measured for it, and whether it is at hand."""
     table = Table("data", "stream measured", "default n", "", title="On which data", box=SIMPLE_HEAD)
-    shown: dict[tuple[str, str], DataSet] = {}
+    shown: dict[tuple[str, str], Source] = {}
     for experiment in EXPERIMENTS.values():
         shown |= {(experiment.paper, name): data for name, data in experiment.data.items()}
     for data in shown.values():
@@ -69,6 +70,8 @@ def _show(figure: float | None, scale: float | None) -> str:
     if figure is None or scale is None:
         return "·"
     value = figure / scale
+    if 0 < value < 0.1:
+        return f"{value:.2g}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2f}"
 
 
@@ -139,7 +142,7 @@ def write(
         "paper": experiment.paper,
         "table": experiment.table,
         "title": experiment.title,
-        "unit": "seconds a million rows" if experiment.timed else experiment.unit,
+        "unit": experiment.recorded or experiment.unit,
         "quick": quick,
         "on": {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
         "verdicts": [verdict.as_json() for verdict in verdicts],

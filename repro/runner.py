@@ -13,7 +13,7 @@ from time import thread_time
 
 import numpy as np
 
-from repro.experiment import Cell, Column, Experiment, Setting
+from repro.experiment import Cell, Column, OneQuery, Setting
 from repro.streams import DataSet
 from skyband.algorithms import build
 from skyband.algorithms.contract import Plan, Ranked
@@ -87,7 +87,7 @@ def measure(setting: Setting, scores: np.ndarray, *, piece: int) -> Measurement:
     return Measurement(1e6 * seconds / rows, float(np.mean(candidates)), float(np.mean(held)))
 
 
-def warm_up(experiment: Experiment) -> None:
+def warm_up(experiment: OneQuery) -> None:
     """Load every kernel once, so that no measurement pays for it."""
     scores = np.concatenate([np.arange(500.0), -np.arange(1500.0)])
     for algorithm in dict.fromkeys(line.algorithm for line in experiment.series.values()):
@@ -97,7 +97,7 @@ def warm_up(experiment: Experiment) -> None:
 Taken = dict[tuple[bool, Setting], Measurement]  # what was measured already; tables share settings
 
 
-def run(experiment: Experiment, effort: Effort, taken: Taken, step: Callable[[str], None]) -> list[Cell]:
+def run(experiment: OneQuery, effort: Effort, taken: Taken, step: Callable[[str], None]) -> list[Cell]:
     """Measure every cell; `step` is told of each column, and that it is done, before the next."""
     warm_up(experiment)
     cells: list[Cell] = []
@@ -108,7 +108,7 @@ def run(experiment: Experiment, effort: Effort, taken: Taken, step: Callable[[st
     return cells
 
 
-def _column(experiment: Experiment, effort: Effort, taken: Taken, data: str, column: Column) -> list[Cell]:
+def _column(experiment: OneQuery, effort: Effort, taken: Taken, data: str, column: Column) -> list[Cell]:
     source = experiment.data[data]
     settings = {name: experiment.setting(data, name, column) for name in experiment.series}
     size = max(setting.size for setting in settings.values())

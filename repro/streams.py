@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -38,6 +39,25 @@ def observations(folder: Path) -> np.ndarray:
 
 
 _REAL: dict[str, Callable[[Path], np.ndarray]] = {**measured.REAL, "trades": trades, "observations": observations}
+
+
+class Source(Protocol):
+    """What tables and pictures need to know of a data set."""
+
+    @property
+    def label(self) -> str:
+        """What the paper calls it."""
+
+    @property
+    def size(self) -> int:
+        """The default window."""
+
+    @property
+    def stands_in(self) -> str:
+        """What is measured, where it is not the paper's own."""
+
+    def missing(self) -> str:
+        """Why it cannot be measured here; empty when it can."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ PACKAGE = SOURCE / "skyband"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 COMMAND_LINE = {f"skyband.{name}" for name in ("cli", "demo", "screen", "job_commands", "job_screen", "__main__")}
-ALGORITHMS_MAY_IMPORT = ("kernels", "algorithms", "query", "window", "changes", "errors", "state")
+ALGORITHMS_MAY_IMPORT = ("kernels", "algorithms", "query", "formulas", "window", "changes", "errors", "state")
 HEAVY = ("numba", "pyspark", "pandas", "polars", "rich", "typer", "matplotlib", "scipy")
 
 
@@ -97,7 +97,7 @@ def test_algorithms_import_only_what_the_design_allows(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in MODULES if not within(name_of(path), "skyband.algorithms")], ids=name_of)
 def test_algorithms_are_known_only_through_the_table_and_the_contract(path: Path) -> None:
     modules = {name_of(path) for path in (PACKAGE / "algorithms").rglob("*.py")}
-    known = {"skyband.algorithms", "skyband.algorithms.contract", "skyband.algorithms.choose"}
+    known = {f"skyband.algorithms{part}" for part in ("", ".contract", ".choose", ".crowd")}
     assert not (set(imports_of(path)) & modules) - known
 
 

@@ -9,6 +9,7 @@ Everything that can fail happens before anything changes: a refused batch leaves
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
@@ -21,16 +22,19 @@ import pyarrow as pa
 from skyband.batches import check_keepable, conform, to_table
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
-from skyband.lanes import CountLane, Lane, TimeLane
+from skyband.lanes import CountLane, CrowdLane, Lane, TimeLane
 from skyband.lanes.time import NEVER
 from skyband.query import TopK
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
-from skyband.seating import Door, bind_place, place, seat
+from skyband.seating import Door, bind_place, join_crowds, place, seat
 from skyband.window import CountWindow, Duration, duration, nanoseconds
 
 Query = TopK
+BOUNDS = b"skyband.missed_at_most"
+"""Key in the metadata of a result table: for each query that is not exact, how many rows that ranked were missed so far, at
+most, on average over streams in random order; JSON, by name."""
 
 
 class Monitor:
@@ -53,7 +57,7 @@ class Monitor:
         self._time, self._lateness = time, lateness
         self._queries: dict[str, Query] = {}
         self._waiting: list[Query] = []  # added, and no row has come since
-        self._lanes: list[tuple[Hashable, Door, Lane]] = []
+        self._lanes: list[tuple[Hashable, Door | None, Lane]] = []  # a crowd has no door: its queries' scores differ
         self._bound: dict[Hashable, BoundScore] = {}
         self._schema: pa.Schema | None = None
         self._clock: Clock | None = None
@@ -99,9 +103,9 @@ class Monitor:
             self._waiting.remove(query)
             return
         lane, at = self._seat(name)
-        lane.members[at].active = False
+        lane.cancel(at)
         self._lanes = [entry for entry in self._lanes if any(member.active for member in entry[2].members)]
-        used = {key for _, door, _ in self._lanes for key in (door.score, door.where)}
+        used = {key for _, door, _ in self._lanes if door is not None for key in (door.score, door.where)}
         self._bound = {key: bound for key, bound in self._bound.items() if key in used}
 
     def _query(self, name: str) -> Query:
@@ -161,8 +165,9 @@ class Monitor:
             clock.check_end(int(times.max()) + max(spans, default=0))
         bound = dict(self._bound)
         for one in places:
-            bind_place(one, schema, bound)
-        doors = {door for _, door, _ in self._lanes} | {one.door for one in places}
+            if not one.in_crowd:
+                bind_place(one, schema, bound)
+        doors = {door for _, door, _ in self._lanes if door is not None} | {one.door for one in places if not one.in_crowd}
         values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
         lanes = seat(places, self._seen)
         with self._all_or_nothing():
@@ -170,6 +175,7 @@ class Monitor:
             self._watermark = max([self._watermark, *moments])
             self._early = []
             self._lanes += lanes
+            join_crowds(places, self._lanes, self._seen)
             self._bound = bound
             self._waiting = []
             return self._take_rows(table, times, values)
@@ -195,6 +201,13 @@ class Monitor:
         turned: dict[Door, np.ndarray] = {}
         parts: list[Part] = []
         for _, door, lane in self._lanes:
+            if isinstance(lane, CrowdLane):
+                emitted, unscored = lane.push_rows(table)
+                parts.append((lane, emitted, emitted.ordinal))
+                for member, missing in zip(lane.members, unscored.tolist(), strict=True):
+                    member.rows, member.nulls = member.rows + rows, member.nulls + missing
+                continue
+            assert door is not None
             if door not in turned:
                 turned[door] = _turn(values, door)
             lates = nulls = 0
@@ -276,19 +289,19 @@ class Monitor:
         """The top-k of the query's last window: rank, score, seq, then the rows' own columns."""
         self._usable()
         query = self._query(name)
-        count, score, seq = 0, np.zeros(0), np.zeros(0, np.int64)
+        score, seq = np.zeros(0), np.zeros(0, np.int64)
         if query not in self._waiting:
             lane, at = self._seat(name)
-            tops = lane.structure.tops
-            count = int(tops.count[at])
-            score, seq = tops.score[at, :count].copy(), lane.seq_of(tops.ordinal[at, :count]).copy()
+            score, seq = lane.top(at)
         rows = None if self._schema is None else self._store.find(seq, self._seen, None)
         return top_table(-score if query.order == "asc" else score, seq, rows)
 
     def stats(self, name: str) -> Mapping[str, Any]:
         """How a query is doing: algorithm, rows, late, nulls, candidates, bytes.
 
-        `candidates` and `bytes` are those of the structure it shares with the other queries on its score.
+        `candidates` and `bytes` are those of the structure it shares with the other queries on its score. An answer that
+        is not exact adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average over streams
+        in random order.
         """
         self._usable()
         query = self._query(name)
@@ -296,14 +309,8 @@ class Monitor:
             return {"algorithm": query.algorithm, "rows": 0, "late": 0, "nulls": 0, "candidates": 0, "bytes": 0}
         lane, at = self._seat(name)
         member = lane.members[at]
-        return {
-            "algorithm": lane.algorithm,
-            "rows": member.rows,
-            "late": member.late,
-            "nulls": member.nulls,
-            "candidates": lane.structure.candidates,
-            "bytes": lane.nbytes,
-        }
+        counts = {"rows": member.rows, "late": member.late, "nulls": member.nulls}
+        return {"algorithm": "", **counts, **lane.figures(at)}
 
     @property
     def watermark(self) -> Any:
@@ -317,7 +324,16 @@ class Monitor:
         if self._table is None:
             self._table = ResultTable(self._queries, self._clock, self._schema)
         base = self._seen - (0 if batch is None else len(batch))
-        return self._table.build(parts, lambda seq: self._store.find(seq, base, batch))
+        results = self._table.build(parts, lambda seq: self._store.find(seq, base, batch))
+        if any(query.error > 0 or query.algorithm != "auto" for query in self._queries.values()):
+            results = self._with_bounds(results)
+        return results
+
+    def _with_bounds(self, results: pa.Table) -> pa.Table:
+        """The same, with what may have been missed in the schema's metadata where some query is not exact."""
+        members = [(member, lane.missed_at_most(at)) for _, _, lane in self._lanes for at, member in enumerate(lane.members)]
+        bounds = {member.query.name: bound for member, bound in members if member.active and bound > 0}
+        return results.replace_schema_metadata({BOUNDS: json.dumps(bounds)}) if bounds else results
 
     # -- safety --------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from skyband.algorithms import entry
+from skyband.algorithms import check
 from skyband.errors import QueryError
 from skyband.score import Score, check_score, check_where, score_from_json, score_to_json
 from skyband.window import CountWindow, Duration, TimeWindow, Window
@@ -30,8 +30,9 @@ class TopK:
     order      "desc": the largest scores rank first; "asc": the smallest
     where      {"x": (low, high)} with ends included and None for open, or a boolean expression
     emit       "changes", "snapshots", "arrivals" or "none"
-    algorithm  a name from `skyband.algorithms()`, or "auto"
-    error      the share of results that may be missed; 0 asks for exact answers
+    algorithm  a name from `skyband.algorithms()`, perhaps with options as in "relaxed(gamma=0.5)", or "auto"
+    error      how many rows that rank may be missed while a window's worth of rows comes in, on average, on a stream in
+               random order; 0 asks for exact answers
     """
 
     name: str
@@ -62,15 +63,14 @@ class TopK:
         if isinstance(self.where, Mapping):
             bounds = {column: tuple(None if end is None else float(end) for end in span) for column, span in self.where.items()}
             object.__setattr__(self, "where", bounds)
-        if self.algorithm != "auto":
-            entry(self.algorithm)
         if not isinstance(self.error, int | float) or not 0 <= self.error < 1:
             raise QueryError(f"query {self.name!r}: error must be at least 0 and below 1, got {self.error!r}")
-        if self.error > 0:
-            raise QueryError(
-                f"query {self.name!r}: error={self.error!r} asks for an approximate answer "
-                "and every algorithm here is exact; leave error at 0"
-            )
+        if not isinstance(self.algorithm, str):
+            raise QueryError(f"query {self.name!r}: algorithm must be a name of skyband.algorithms(), got {self.algorithm!r}")
+        try:
+            check(self.algorithm, self.k, self.window.size if isinstance(self.window, CountWindow) else None, self.error)
+        except QueryError as problem:
+            raise QueryError(f"query {self.name!r}: {problem}") from None
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values; a callable score is named, not stored."""

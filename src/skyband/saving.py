@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from skyband.clock import Clock
 from skyband.errors import StateError
-from skyband.lanes import CountLane, Lane, Member, TimeLane
+from skyband.lanes import CountLane, CrowdLane, Lane, Member, TimeLane
 from skyband.query import TopK
 from skyband.rows import RowStore
 from skyband.seating import bind_place, place
@@ -98,6 +98,13 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
             monitor._allowed = monitor._clock.length(monitor._lateness, "lateness")
     queries: dict[str, TopK] = {}
     for number, saved in enumerate(header["lanes"]):
+        prefix = f"{number}/"
+        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        if saved["kind"] == "crowd":
+            crowd = [TopK.from_json(document, callables) for document in saved["queries"]]
+            queries |= {query.name: query for query in crowd}
+            monitor._lanes.append(_crowd_lane(monitor, saved, crowd, own))
+            continue
         lane: Lane = (CountLane if saved["kind"] == "count" else TimeLane)(saved["since"], saved["algorithm"])
         assert monitor._schema is not None
         heard = [
@@ -119,12 +126,24 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
         shared = place(asked[0], monitor._schema, monitor._clock)
         bind_place(shared, monitor._schema, monitor._bound)
         monitor._lanes.append((shared.key, shared.door, lane))
-        prefix = f"{number}/"
-        lane.restore(saved, {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
+        lane.restore(saved, own)
     monitor._waiting = [TopK.from_json(document, callables) for document in header["waiting"]]
     queries |= {query.name: query for query in monitor._waiting}
     monitor._queries = {name: queries[name] for name in header["order"]}
     return monitor
+
+
+def _crowd_lane(
+    monitor: Monitor, saved: dict[str, Any], queries: list[TopK], arrays: dict[str, np.ndarray]
+) -> tuple[Hashable, None, Lane]:
+    """A lane of many queries, as it was saved, and its key."""
+    assert monitor._schema is not None
+    lane = CrowdLane(saved["since"], tuple(saved["attributes"]), saved["grid"])
+    for query, known in zip(queries, saved["members"], strict=True):
+        seat = place(query, monitor._schema, monitor._clock)
+        lane.join(Member(query, seat.size, seat.slide), known["algorithm"])
+    lane.restore(saved, arrays)
+    return seat.key, None, lane
 
 
 def _duration_to_json(value: Any) -> Any:

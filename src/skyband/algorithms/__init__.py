@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -28,23 +30,47 @@ class Entry:
     needs: str  # what a query must bring
     home: str  # "module:Class" below skyband.algorithms
     options: Mapping[str, Any] = field(default_factory=dict)
+    settable: tuple[str, ...] = ()  # options a query may give
 
 
-def _ranked(name: str, paper: str, home: str, needs: str = "a score", **options: Any) -> Entry:
-    return Entry(name, paper, "ranked", True, "count, time", False, needs, home, options)
+def _ranked(name: str, paper: str, home: str, **options: Any) -> Entry:
+    return Entry(name, paper, "ranked", True, "count, time", False, "a score", home, options)
 
+
+def _pruned(name: str, paper: str) -> Entry:
+    """A core, or core+filter."""
+    core, _, sieve = name.partition("+")
+    settable = ("gamma",) * ("relaxed" in name) + ("sigma", "rule") * ("probabilistic" in name)
+    settable += ("buffer",) * bool(sieve) + ("grid",) * (bool(sieve) or core == "probabilistic")
+    exact, windows = core != "probabilistic", "count" if core == "probabilistic" else "count, time"
+    options = {"core": core} | ({"filter": sieve} if sieve else {})
+    return Entry(name, paper, "ranked", exact, windows, False, "a score", "pruned:Pruned", options, settable)
+
+
+_HYBRID = Entry(
+    name="hybrid",
+    paper="TODS15 4.1.3 (future work)",
+    family="ranked",
+    exact=False,
+    windows="count",
+    deletions=False,
+    needs="a score",
+    home="hybrid:Hybrid",
+    settable=("sigma", "gamma", "buffer"),
+)
 
 TABLE: tuple[Entry, ...] = (
     _ranked("oracle", "definition", "oracle:Oracle"),
     _ranked("strict", "TODS15 4.1, TKDE17 2.1", "strict:Strict"),
-    _ranked("relaxed", "TODS15 4.2 (RA)", "pruned:Pruned", core="relaxed"),
-    _ranked("strict+strict", "TODS15 5 (SASF)", "pruned:Pruned", core="strict", filter="strict"),
-    _ranked("strict+relaxed", "TODS15 5 (SARF)", "pruned:Pruned", core="strict", filter="relaxed"),
-    _ranked("strict+probabilistic", "TODS15 5 (SAPF)", "pruned:Pruned", core="strict", filter="probabilistic"),
-    _ranked("relaxed+strict", "TODS15 5 (RASF)", "pruned:Pruned", core="relaxed", filter="strict"),
-    _ranked("relaxed+relaxed", "TODS15 5 (RARF)", "pruned:Pruned", core="relaxed", filter="relaxed"),
-    _ranked("relaxed+probabilistic", "TODS15 5 (RAPF)", "pruned:Pruned", core="relaxed", filter="probabilistic"),
-    Entry("probabilistic", "TODS15 4.1 (PA)", "ranked", False, "count", False, "a score", "pruned:Pruned", {"core": "probabilistic"}),
+    _pruned("relaxed", "TODS15 4.2 (RA)"),
+    _pruned("strict+strict", "TODS15 5 (SASF)"),
+    _pruned("strict+relaxed", "TODS15 5 (SARF)"),
+    _pruned("strict+probabilistic", "TODS15 5 (SAPF)"),
+    _pruned("relaxed+strict", "TODS15 5 (RASF)"),
+    _pruned("relaxed+relaxed", "TODS15 5 (RARF)"),
+    _pruned("relaxed+probabilistic", "TODS15 5 (RAPF)"),
+    _pruned("probabilistic", "TODS15 4.1 (PA)"),
+    _HYBRID,
     _ranked("mintopk", "EDBT11 (TKDE17 2.1)", "mintopk:MinTopK"),
     _ranked("panes", "VLDB15 two stacks", "panes:TwoStackPanes"),
     _ranked("sap-equal", "TKDE17 4.1", "sap:SAP", policy="equal"),
@@ -57,15 +83,102 @@ TABLE: tuple[Entry, ...] = (
 )
 
 _BY_NAME = {entry.name: entry for entry in TABLE}
+_NAMED = re.compile(r"(?P<name>[^()]*?)\s*(?:\((?P<options>[^()]*)\))?\s*")
 
 
 def entry(name: str) -> Entry:
-    """The row called `name`; QueryError with the nearest names when there is none."""
-    try:
-        return _BY_NAME[name]
-    except KeyError:
+    """The row called `name`, whatever options stand behind it; QueryError with the names there are when there is none."""
+    return settled(name)[0]
+
+
+def settled(text: str) -> tuple[Entry, dict[str, Any]]:
+    """The row and the options of an algorithm as a query names it: `relaxed` or `relaxed(gamma=0.5)`.
+
+    >>> settled("relaxed+probabilistic(gamma=0.5, buffer=1000)")[1]
+    {'gamma': 0.5, 'buffer': 1000}
+    """
+    match = _NAMED.fullmatch(text)
+    found = _BY_NAME.get(match["name"].strip()) if match else None
+    if match is None or found is None:
+        if text.startswith("probabilistic+"):
+            raise QueryError(
+                f"algorithm {text!r}: a probabilistic core takes no filter, it looks at few rows as it is; "
+                "use 'probabilistic', or 'relaxed+probabilistic' for exact answers"
+            )
         known = ", ".join(["auto", *_BY_NAME])
-        raise QueryError(f"unknown algorithm {name!r}; choose one of: {known}") from None
+        raise QueryError(f"unknown algorithm {text!r}; choose one of: {known}")
+    options: dict[str, Any] = {}
+    for part in filter(None, (match["options"] or "").split(",")):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key not in found.settable:
+            may = ", ".join(found.settable) or "none"
+            raise QueryError(f"algorithm {text!r}: {key!r} is not an option of {found.name!r}; it has: {may}")
+        options[key] = SETTINGS[key].read(text, key, value)
+    return found, options
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An option: how it is written and what it may be."""
+
+    read_as: type
+    wanted: str
+    allowed: Callable[[Any], bool]
+
+    def read(self, text: str, key: str, value: str) -> Any:
+        """The value behind `key=`; QueryError when it is none."""
+        try:
+            number = self.read_as(value)
+        except ValueError:
+            number = None
+        if number is None or not self.allowed(number):
+            raise QueryError(f"algorithm {text!r}: {key} must be {self.wanted}, got {value!r}")
+        return number
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "gamma": Setting(float, "a number of at least 0, the share by which candidates may grow", lambda x: 0 <= x < math.inf),
+    "sigma": Setting(float, "a probability between 0 and 1, both excluded", lambda x: 0 < x < 1),
+    "buffer": Setting(int, "a whole number of rows, at least 1", lambda x: x >= 1),
+    "rule": Setting(str, "'definition' or 'table'", lambda x: x in ("definition", "table")),
+    "grid": Setting(int, "how many cells divide each attribute, 1 to 1000", lambda x: 1 <= x <= 1000),
+}
+
+
+def check(text: str, k: int, rows: int | None, error: float) -> None:
+    """QueryError when the algorithm cannot answer the best `k` of `rows` rows (None: not known beforehand) with that
+    error."""
+    named, options = settled(text) if text != "auto" else (None, {})
+    if named is not None and named.windows == "count" and rows is None:
+        raise QueryError(f"{text!r} needs a window of a known number of rows: use CountWindow, or another algorithm")
+    if named is not None and rows is not None and "buffer" in options:
+        from skyband.algorithms.pruned import buffer_of
+
+        buffer_of(rows, options["buffer"])
+    if error == 0:
+        return
+    if named is not None and named.exact:
+        raise QueryError(f"error={error!r} asks for an approximate answer and {text!r} is exact; leave error at 0")
+    if rows is None:
+        raise QueryError(f"error={error!r} needs a window of a known number of rows: use CountWindow, or leave error at 0")
+    from skyband.algorithms.candidate_limit import least_window, prunes
+
+    if not prunes(min(k, rows), rows, error):
+        raise QueryError(
+            f"error={error!r} means nothing over {rows} rows: all of them would have to be kept to hold it; "
+            f"for k={k} use a window of at least {least_window(k, error)} rows, or leave error at 0"
+        )
+
+
+def with_error(text: str, error: float) -> str:
+    """The algorithm to build for a query: one that asks for an error gets it as its sigma."""
+    if error == 0:
+        return text
+    if text == "auto":
+        return f"hybrid(sigma={error!r})"
+    named, options = settled(text)
+    options["sigma"] = error
+    return f"{named.name}({', '.join(f'{key}={value}' for key, value in options.items())})"
 
 
 def load(name: str) -> type[Ranked]:
@@ -76,8 +189,9 @@ def load(name: str) -> type[Ranked]:
 
 
 def build(name: str, plan: Plan, **options: Any) -> Ranked:
-    """A fresh structure of the algorithm `name` for a plan. `options` override the row's own."""
-    return load(name)(plan, **{**entry(name).options, **options})
+    """A fresh structure of the algorithm `name` for a plan. `options` override those named, which override the row's."""
+    named, written = settled(name)
+    return load(name)(plan, **{**named.options, **written, **options})
 
 
 def algorithms() -> pa.Table:

@@ -143,6 +143,15 @@ class Ranked(ABC):
         """Bytes of all arrays held."""
         return sum(array.nbytes for array in (*self._state, *self.tops))
 
+    @property
+    def missed_at_most(self) -> float:
+        """How many rows that ranked were missed so far, at most, on average over streams in random order; 0: exact."""
+        return 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """What else `stats` should say of it."""
+        return {}
+
     @abstractmethod
     def check_invariants(self) -> None:
         """AssertionError, with the state in its message, when a structural property does not hold."""

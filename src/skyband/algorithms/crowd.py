@@ -25,9 +25,8 @@ from skyband.algorithms.arena import Band, check_band, held, joined, packed, pru
 from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
 from skyband.errors import QueryError
 from skyband.formulas import Distance, Linear
-from skyband.kernels import bands, query_grid
+from skyband.kernels import bands, pruning, query_grid
 from skyband.kernels import crowd as kernel
-from skyband.kernels import pruning
 from skyband.kernels.tables import Results, Tops
 from skyband.state import pack, unpack
 
@@ -172,8 +171,7 @@ class Crowd:
 
     def _answers(self) -> pruning.Answers:
         room = max(4 * self.tops.score.shape[1], 1 << 16)
-        whole = [np.empty(_ANSWERS, np.int64) for _ in range(4)]
-        return pruning.Answers(*whole, np.empty(room), np.empty(room, np.int64), np.zeros(2, np.int64))
+        return pruning.answers_room(_ANSWERS, np.empty(room), np.empty(room, np.int64))
 
     @property
     def questions(self) -> query_grid.Questions:
@@ -224,8 +222,8 @@ class Crowd:
         indexed.waiting[: len(touched)] = touched
         size, slide = self.asked[0].size, self.asked[0].slide
         ring = size + slide + 2
-        empty = [np.full(room, pruning.NONE, np.int64) for room in (ring, 2 * queries, 2 * queries)]
-        calendar = kernel.Calendar(*empty, np.full(2 * queries, bands.NEVER, np.int64))
+        head, after, before = (np.full(room, pruning.NONE, np.int64) for room in (ring, 2 * queries, 2 * queries))
+        calendar = kernel.Calendar(head, after, before, np.full(2 * queries, bands.NEVER, np.int64))
         kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
         return grid, indexed, calendar
 
@@ -238,6 +236,20 @@ class Crowd:
     def candidates(self, number: int) -> int:
         """Rows that a query's core holds."""
         return int((held(self.state, 2 * number).ordinal >= self.state.marks[2 * number, bands.REACH]).sum())
+
+    def missed_at_most(self, number: int, rows: int) -> float:
+        """How many rows that ranked a query missed while so many came, at most, on average over streams in random
+        order; 0: it is exact."""
+        asked = self.asked[number]
+        return asked.options.get("sigma", SIGMA) * rows / asked.size if asked.core == "probabilistic" else 0.0
+
+    def unscored(self, rows: np.ndarray) -> np.ndarray:
+        """How many of the rows have no score, for each query."""
+        out, counts = np.empty(rows.shape[1]), np.zeros(len(self.asked), np.int64)
+        for number in range(len(self.asked)):
+            query_grid.scores_of(self.questions, number, rows, 0, rows.shape[1], out)
+            counts[number] = np.isnan(out).sum()
+        return counts
 
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""

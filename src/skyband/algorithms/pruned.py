@@ -78,6 +78,14 @@ def buffer_of(size: int | None, buffer: int | None) -> int:
     return buffer
 
 
+def hand_over(answers: kernel.Answers, start: int, stop: int, results: Results) -> None:
+    """Enter the answers to windows[start:stop] into the results; those not there are the same as the one before."""
+    results.size[start:stop] = SAME
+    window = answers.window[: answers.used[0]]
+    results.begin[window] = answers.begin[: len(window)]
+    results.size[window] = answers.size[: len(window)]
+
+
 class Pruned(Ranked):
     """One query: a core, and perhaps a filter."""
 
@@ -99,12 +107,12 @@ class Pruned(Ranked):
             what = "a window of a known number of rows" if size is None else "no filter in front of it"
             raise QueryError(f"the probabilistic core needs {what}; use relaxed+probabilistic, which is exact, instead")
         self.core, self.filter = core, filter
-        self.options = {"gamma": gamma, "sigma": sigma, "rule": rule, "additional": additional}
+        self.sigma = sigma
+        self.options: dict[str, Any] = {"gamma": gamma, "sigma": sigma, "rule": rule, "additional": additional}
         self.buffer = 0 if filter is None else buffer_of(size, buffer)
-        shape: dict[str, Any] = dict(self.options)
-        self._bands = [band(core, k, size or 0, **shape, is_filter=False)]
+        self._bands = [band(core, k, size or 0, **self.options, is_filter=False)]
         if filter is not None:
-            self._bands.append(band(filter, k, self.buffer, **shape, is_filter=True))
+            self._bands.append(band(filter, k, self.buffer, **self.options, is_filter=True))
         super().__init__(plan)
 
     def _empty(self) -> State:
@@ -134,27 +142,22 @@ class Pruned(Ranked):
             self._rows_from = int(query[kernel.LEFT])
             assert self._rows_from + len(self._state.waiting) == begin
             self._rows.flags.writeable = False
-        room = len(windows.query)
-        self._found = [np.empty(room, np.int64) for _ in range(4)]
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
-        answers = kernel.Answers(*self._found, results.score, results.ordinal, np.zeros(2, np.int64))
+        answers = kernel.answers_room(len(windows.query), results.score, results.ordinal)
         state, at, written = self._pruners, start, bool(windows.report.any())
+        rows = (self._rows, self._rows_from)
         while True:
-            at, status = kernel.follow(
-                state, 0, windows.first, windows.end, at, self._rows, self._rows_from, self._rows, self._rows_from, written, answers
-            )
+            at, status = kernel.follow(state, 0, windows.first, windows.end, at, *rows, *rows, written, answers)
             if status < 0:
                 break
             state = with_room(state, status)
         waiting = self._state.waiting
         if self.filter is not None:
-            waiting = self._rows[int(state.query[0, kernel.LEFT]) - self._rows_from : int(state.query[0, kernel.TAKEN]) - self._rows_from]
+            left, taken = state.query[0, [kernel.LEFT, kernel.TAKEN]] - self._rows_from
+            waiting = self._rows[left:taken]
         self._state = self._flat(state, waiting if at < len(windows.query) else waiting.copy())
-        results.size[start:at] = SAME
-        found = int(answers.used[0])
-        results.begin[answers.window[:found]] = answers.begin[:found]
-        results.size[answers.window[:found]] = answers.size[:found]
+        hand_over(answers, start, int(at), results)
         self.tops.count[0] = kernel.read(state, 0, self.tops.score[0], self.tops.ordinal[0])
         return int(at)
 
@@ -166,6 +169,15 @@ class Pruned(Ranked):
     def references(self) -> int:
         """Rows held by the core and by the filter, a row in both twice."""
         return sum(len(held(self._pruners, number).score) for number in range(len(self._bands)))
+
+    @property
+    def missed_at_most(self) -> float:
+        if self.core != "probabilistic" or self.plan.largest_size is None:
+            return 0.0
+        return self.sigma * self.next / self.plan.largest_size
+
+    def figures(self) -> dict[str, Any]:
+        return {"missed_at_most": self.missed_at_most} if self.core == "probabilistic" else {}
 
     def snapshot(self) -> bytes:
         """As the contract says; free places are left out."""

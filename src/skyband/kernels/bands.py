@@ -48,7 +48,9 @@ class Rows(NamedTuple):
 
     score: np.ndarray  # float64
     ordinal: np.ndarray  # int64
-    count: np.ndarray  # int32, of dominators: newer rows of the band that outrank it; -1 - c: c of them, and those that came uncounted
+    count: (
+        np.ndarray
+    )  # int32, of dominators: newer rows of the band that outrank it; -1 - c: c of them, and those that came uncounted
 
 
 @lean

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.bands import HEAD, K, NEVER, OLDEST, THRESHOLD, expire, floor_of
+from skyband.kernels.bands import HEAD, NEVER, OLDEST, THRESHOLD, K, expire, floor_of
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.pruning import (
     ANSWERS_FULL,

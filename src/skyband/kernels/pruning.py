@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.bands import HEAD, K, NEVER, OLDEST, STOP, THRESHOLD, Rows, expire, floor_of, has_places, holds, offer
+from skyband.kernels.bands import HEAD, NEVER, OLDEST, STOP, THRESHOLD, K, Rows, expire, floor_of, has_places, holds, offer
 from skyband.kernels.jit import jit, lean
 
 # columns of Pruners.query
@@ -138,9 +138,9 @@ def _next_row(scores, marks, levels, query, q, row, upto, arriving, arriving_fro
 
 
 @lean
-def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arriving_from, leaving, leaving_from, until_touched):
-    """Take the rows up to the ordinal `upto`, or until one changes the top-k. arriving[i] is the score of the row
-    arriving_from + i; likewise `leaving`, for rows that leave the buffer. Returns DONE or a band that needs room."""
+def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arriving_from, leaving, leaving_from, touching):
+    """Take the rows up to the ordinal `upto`; if `touching`, only until one changes the top-k. arriving[i] is the score of
+    the row arriving_from + i; likewise `leaving`, for rows that leave the buffer. Returns DONE or a band that needs room."""
     row, length, filtered = query[q, TAKEN], query[q, BUFFER], query[q, FILTER] != NONE
     chosen = filtered or query[q, SIZE] > 0  # few rows matter: go from one to the next
     status = DONE
@@ -160,7 +160,7 @@ def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arri
             touched = step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_score)
             if touched and query[q, TOUCHED] == 0:
                 query[q, TOUCHED] = row + 1
-                if until_touched:
+                if touching:
                     row += 1
                     break
         row += 1
@@ -262,3 +262,21 @@ def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leav
             answers.used[0], answers.used[1] = n + 1, used + count
         at += 1
     return asked, DONE
+
+
+@jit
+def refill(scores, ordinals, counts, marks, levels, band, given, given_from, places):
+    """Offer the rows at `places` of `given`, oldest first, to a band; returns how many it has taken when it is full."""
+    for i in range(places.shape[0]):
+        if not has_places(marks, band, 1):
+            return i
+        score = given[places[i]]
+        if score >= levels[band, THRESHOLD]:
+            offer(scores, ordinals, counts, marks, levels, band, score, given_from + places[i], False)
+    return places.shape[0]
+
+
+def answers_room(windows: int, score: np.ndarray, ordinal: np.ndarray) -> Answers:
+    """Room for the answers of so many windows, their ranks in the arrays given."""
+    query, window, begin, size = (np.empty(windows, np.int64) for _ in range(4))
+    return Answers(query, window, begin, size, score, ordinal, np.zeros(2, np.int64))

@@ -25,6 +25,7 @@ class Member:
     def __init__(self, query: TopK, size: int, slide: int) -> None:
         self.query, self.size, self.slide = query, size, slide
         self.active = True  # a cancelled query stays in its structure's plan, unheard
+        self.algorithm = query.algorithm  # what answers it, where that differs from member to member
         self.rows = self.late = self.nulls = 0
         self.ranked = np.zeros(0, np.int64)  # emit="arrivals": rows that ranked before and are still in the window
 
@@ -150,6 +151,26 @@ class Lane(ABC):
     def shrink(self) -> None:
         """Hold no row that cannot win any more; between calls of this some may be held."""
         self.live.thin(self._reach())
+
+    def top(self, at: int) -> tuple[np.ndarray, np.ndarray]:
+        """Turned scores and arrival numbers of a query's last answer."""
+        tops = self.structure.tops
+        count = int(tops.count[at])
+        return tops.score[at, :count].copy(), self.seq_of(tops.ordinal[at, :count]).copy()
+
+    def figures(self, at: int) -> dict[str, Any]:
+        """What `stats` says of the structure that answers a query."""
+        structure = self.structure
+        found = {"algorithm": self.algorithm, "candidates": structure.candidates, "bytes": self.nbytes}
+        return found | structure.figures()
+
+    def missed_at_most(self, at: int) -> float:
+        """How many rows that ranked a query may have missed; 0: none, it is exact."""
+        return self.structure.missed_at_most
+
+    def cancel(self, at: int) -> None:
+        """Stop answering a query: it stays in the structure's plan, unheard."""
+        self.members[at].active = False
 
     @property
     def nbytes(self) -> int:
