@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from skyband.algorithms import check
+from skyband.algorithms import check, settled
 from skyband.errors import QueryError
+from skyband.formulas import Distance, Linear
 from skyband.score import Score, check_score, check_where, score_from_json, score_to_json
 from skyband.window import CountWindow, Duration, TimeWindow, Window
 
@@ -71,6 +72,17 @@ class TopK:
             check(self.algorithm, self.k, self.window.size if isinstance(self.window, CountWindow) else None, self.error)
         except QueryError as problem:
             raise QueryError(f"query {self.name!r}: {problem}") from None
+        self._check_grid()
+
+    def _check_grid(self) -> None:
+        """A grid indexes points: it needs a score over attributes, and all that a crowd of queries has in common."""
+        if self.algorithm == "auto" or "grid" not in settled(self.algorithm)[1]:
+            return
+        what = f"query {self.name!r}: a grid (algorithm={self.algorithm!r})"
+        if not isinstance(self.score, Linear | Distance):
+            raise QueryError(f"{what} needs a score given by linear() or distance(), got {self.score!r}; leave the grid out")
+        if not isinstance(self.window, CountWindow) or self.where is not None or self.emit == "snapshots":
+            raise QueryError(f"{what} needs a CountWindow, no where, and another emit than 'snapshots'; leave the grid out")
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values; a callable score is named, not stored."""

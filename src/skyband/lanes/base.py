@@ -164,6 +164,11 @@ class Lane(ABC):
         found = {"algorithm": self.algorithm, "candidates": structure.candidates, "bytes": self.nbytes}
         return found | structure.figures()
 
+    @property
+    def candidates(self) -> int:
+        """Rows held because they may still rank, for all queries together."""
+        return self.structure.candidates
+
     def missed_at_most(self, at: int) -> float:
         """How many rows that ranked a query may have missed; 0: none, it is exact."""
         return self.structure.missed_at_most

@@ -168,6 +168,10 @@ class CrowdLane(Lane):
             found["missed_at_most"] = self.missed_at_most(at)
         return found
 
+    @property
+    def candidates(self) -> int:
+        return sum(self.structure.candidates(at) for at in range(len(self.members)))
+
     def missed_at_most(self, at: int) -> float:
         return self.structure.missed_at_most(at, self.members[at].rows)
 

@@ -206,7 +206,7 @@ class Group:
         """Rows held because they may still rank, open ones included."""
         held = sum(map(len, self.open))
         for monitor in self.monitors:
-            held += sum(int(lane.structure.candidates) for _, _, lane in monitor._lanes)
+            held += sum(lane.candidates for _, _, lane in monitor._lanes)
         return held
 
     # -- state ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,222 @@
+"""Many queries with scores of their own in one monitor: crowds, against the meaning in plain Python."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import skyband as sb
+from played import events_of, plain_events
+from reference import Asked, Reference, Row
+from skyband.lanes import CrowdLane
+from skyband.monitor import BOUNDS
+
+EXACT = ["relaxed", "strict+strict", "strict+probabilistic", "relaxed+relaxed(gamma=0)", "relaxed+probabilistic(sigma=0.3)"]
+INDEXED = ["relaxed+probabilistic(grid=3)", "strict+strict(grid=2)", "strict+relaxed(grid=4)"]
+numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.5, -1.0, math.inf, -math.inf, math.nan, None])
+
+
+class Question:
+    """A query of a crowd, and the same as plain parameters."""
+
+    def __init__(self, name: str, kind: str, at: tuple[float, float], **asked: Any) -> None:
+        self.name, self.kind, self.at, self.given = name, kind, at, asked
+
+    def query(self) -> sb.TopK:
+        x, y = self.at
+        score = {
+            "l2": sb.distance({"x": x, "y": y}),
+            "l1": sb.distance({"y": y, "x": x}, metric="l1", weights={"x": 2.0, "y": 0.5}),
+            "linear": sb.linear({"x": x, "y": y}),
+        }[self.kind]
+        size, slide = self.given["window"]
+        rest = {name: value for name, value in self.given.items() if name != "window"}
+        return sb.TopK(name=self.name, score=score, window=sb.CountWindow(size, slide=slide), **rest)
+
+    def score(self, row: Row) -> float | None:
+        x, y = (math.nan if row[name] is None else row[name] for name in "xy")
+        a, b = self.at
+        if self.kind == "l2":
+            return math.sqrt((x - a) * (x - a) + (y - b) * (y - b))
+        if self.kind == "l1":
+            return 0.5 * abs(y - b) + 2.0 * abs(x - a)
+        return a * x + b * y
+
+    def asked(self) -> Asked:
+        size, slide = self.given["window"]
+        given = {name: self.given[name] for name in ("k", "order", "emit")}
+        return Asked(self.name, given["k"], self.score, "count", size, slide, given["order"], None, given["emit"])
+
+
+@st.composite
+def questions(draw: st.DrawFn, indexed: bool) -> list[Question]:
+    size = draw(st.integers(1, 12))
+    same = (size, draw(st.integers(1, size)))
+    algorithm = draw(st.sampled_from(INDEXED))
+    found = []
+    for number in range(draw(st.integers(1, 5))):
+        own = draw(st.integers(1, 12))
+        window = same if indexed else (own, draw(st.integers(1, own)))
+        found.append(
+            Question(
+                f"q{number}",
+                draw(st.sampled_from(["l2", "l1", "linear"])),
+                (draw(st.sampled_from([0.0, 1.0, 2.5])), draw(st.sampled_from([0.0, 1.5, -2.0]))),
+                k=draw(st.integers(1, 4)),
+                order=draw(st.sampled_from(["asc", "desc"])),
+                emit=draw(st.sampled_from(["changes", "arrivals", "none"])),
+                algorithm=algorithm if indexed else draw(st.sampled_from(EXACT)),
+                window=window,
+            )
+        )
+    return found
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, pa.schema([("x", pa.float64()), ("y", pa.float64()), ("tag", pa.int64())]))
+
+
+@pytest.mark.parametrize("indexed", [False, True], ids=["scanned", "indexed"])
+@given(data=st.data())
+def test_answers_are_those_of_the_meaning_while_queries_come_and_go(indexed: bool, data: st.DataObject) -> None:
+    asked = data.draw(questions(indexed), label="queries")
+    begin = data.draw(st.integers(0, len(asked)), label="there at first")
+    monitor = sb.Monitor([question.query() for question in asked[:begin]])
+    reference = Reference([question.asked() for question in asked[:begin]])
+    waiting, tag = asked[begin:], 0
+    for _ in range(data.draw(st.integers(1, 6), label="calls")):
+        call = data.draw(st.sampled_from(["push", "push", "push", "add", "cancel", "save"]))
+        if call == "add" and waiting:
+            question = waiting.pop()
+            monitor.add(question.query())
+            reference.add(question.asked())
+        elif call == "cancel" and monitor.queries:
+            name = data.draw(st.sampled_from(sorted(monitor.queries)))
+            monitor.cancel(name)
+            reference.cancel(name)
+        elif call == "save":
+            monitor = reloaded(monitor)
+        else:
+            drawn = data.draw(st.lists(st.tuples(numbers, numbers), max_size=15), label="rows")
+            rows = [{"x": x, "y": y, "tag": tag + at} for at, (x, y) in enumerate(drawn)]
+            tag += len(rows)
+            assert events_of(monitor.push(table_of(rows))) == plain_events(reference.push(rows))
+        for name in monitor.queries:
+            top, standing = monitor.top(name), reference.standing[name]
+            assert top["seq"].to_pylist() == [ranked.seq for ranked in standing.top]
+            assert top["tag"].to_pylist() == [ranked.row["tag"] for ranked in standing.top] if tag else True
+            if tag and standing.since < reference.arrived:
+                stats = monitor.stats(name)
+                assert (stats["rows"], stats["nulls"]) == (reference.arrived - standing.since, standing.nulls)
+
+
+def reloaded(monitor: sb.Monitor) -> sb.Monitor:
+    from skyband.saving import monitor_from_bytes, monitor_to_bytes
+
+    return monitor_from_bytes(sb.Monitor, monitor_to_bytes(monitor), {})
+
+
+def near(number: int, algorithm: str, **more: Any) -> sb.TopK:
+    point = {"x": (number * 7 % 11) / 11, "y": (number * 5 % 13) / 13}
+    given: dict[str, Any] = {"k": 4, "window": sb.CountWindow(500), "order": "asc", "algorithm": algorithm, **more}
+    return sb.TopK(name=f"near{number}", score=sb.distance(point), **given)
+
+
+def points(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return {"x": generator.random(rows), "y": generator.random(rows), "id": np.arange(rows)}
+
+
+def crowds(monitor: sb.Monitor) -> list[CrowdLane]:
+    return [lane for _, _, lane in monitor._lanes if isinstance(lane, CrowdLane)]
+
+
+def test_queries_of_one_kind_of_score_share_a_lane_and_an_object_is_stored_once() -> None:
+    algorithms = ["relaxed", "relaxed+probabilistic", "probabilistic", "strict+strict"]
+    monitor = sb.Monitor([near(i, algorithms[i % 4], emit="none") for i in range(40)])
+    monitor.push(points(3000))
+    (lane,) = crowds(monitor)
+    assert len(lane.members) == 40 and len(monitor._lanes) == 1
+    held = sum(lane.structure.references(at) for at in range(40))
+    monitor.shrink()
+    assert monitor._store.count == len(lane.structure.needed()) < held
+
+
+def test_a_query_that_a_crowd_cannot_take_gets_its_own_lane() -> None:
+    queries = [
+        near(0, "relaxed"),
+        near(1, "relaxed", where={"x": (0.2, None)}),
+        near(2, "relaxed", emit="snapshots"),
+        near(3, "auto"),
+        near(4, "strict"),
+        sb.TopK(name="product", k=3, score="x * y", window=sb.CountWindow(100), algorithm="relaxed"),
+    ]
+    monitor = sb.Monitor(queries)
+    monitor.push(points(1200))
+    assert len(crowds(monitor)) == 1 and len(monitor._lanes) == 6
+    data = points(1200)
+    for number in (0, 2, 3, 4):
+        apart = np.sqrt((data["x"] - (number * 7 % 11) / 11) ** 2 + (data["y"] - (number * 5 % 13) / 13) ** 2)[700:]
+        assert monitor.top(f"near{number}")["seq"].to_pylist() == (700 + np.argsort(apart)[:4]).tolist()
+
+
+def test_cancelling_frees_what_only_that_query_held() -> None:
+    monitor = sb.Monitor([near(i, "relaxed+probabilistic") for i in range(20)])
+    monitor.push(points(2000))
+    before = monitor.stats("near0")["bytes"]
+    for number in range(1, 20):
+        monitor.cancel(f"near{number}")
+    assert monitor.stats("near0")["bytes"] < before / 3
+    assert [member.query.name for member in crowds(monitor)[0].members] == ["near0"]
+    monitor.cancel("near0")
+    assert not monitor._lanes
+
+
+def test_each_object_arrives_once_also_after_it_left_the_top_and_came_back(tmp_path: Path) -> None:
+    monitor = sb.Monitor([near(i, "relaxed", emit="arrivals", window=sb.CountWindow(60)) for i in range(3)])
+    seen: set[tuple[str, int]] = set()
+    data = points(4000)
+    for begin in range(0, 4000, 97):
+        found = monitor.push({name: column[begin : begin + 97] for name, column in data.items()})
+        pairs = list(zip(found["query"].to_pylist(), found["seq"].to_pylist(), strict=True))
+        assert not seen & set(pairs) and len(set(pairs)) == len(pairs)
+        seen |= set(pairs)
+        monitor.save(tmp_path / "state")
+        monitor = sb.Monitor.load(tmp_path / "state")
+    assert len(seen) > 300
+
+
+def test_results_and_stats_carry_the_bound_of_what_is_not_exact() -> None:
+    queries = [
+        near(0, "probabilistic", error=0.01),
+        near(1, "relaxed"),
+        sb.TopK(name="any", k=2, score="x + y", window=sb.CountWindow(400), error=0.02),
+        sb.TopK(name="exact", k=2, score="x + y", window=sb.CountWindow(400)),
+    ]
+    monitor = sb.Monitor(queries)
+    found = monitor.push(points(4000))
+    bounds = json.loads(found.schema.metadata[BOUNDS])
+    assert set(bounds) == {"near0", "any"}
+    assert bounds["near0"] == monitor.stats("near0")["missed_at_most"] == 0.01 * 4000 / 500
+    assert bounds["any"] == monitor.stats("any")["missed_at_most"] <= 0.02 * 4000 / 400
+    assert monitor.stats("any")["algorithm"] == "hybrid(sigma=0.02)"
+    assert "missed_at_most" not in monitor.stats("exact") and "missed_at_most" not in monitor.stats("near1")
+    assert sb.Monitor([queries[1]]).push(points(10)).schema.metadata is None
+
+
+def test_a_probabilistic_query_misses_fewer_than_its_bound_on_random_order() -> None:
+    data = points(20_000, seed=4)
+    ask = [near(i, "probabilistic", error=0.1, emit="arrivals") for i in range(30)]
+    exact = [near(i, "relaxed", emit="arrivals") for i in range(30)]
+    found, right = (sb.Monitor(queries).push(data) for queries in (ask, exact))
+    pairs, wanted = (set(zip(t["query"].to_pylist(), t["seq"].to_pylist(), strict=True)) for t in (found, right))
+    assert len(wanted - pairs) / 30 <= 0.1 * 20_000 / 500
+    assert len(pairs - wanted) / 30 <= 1.5 * 0.1 * 20_000 / 500
