@@ -77,7 +77,7 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(shrink=10, fewer=4, seconds=0.0, iterations=10)
+QUICK = Effort(shrink=5, fewer=4, seconds=0.0, iterations=10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +99,14 @@ class ManyQueries(Experiment):
         core, _, sieve = line.algorithm.partition("+")
         size = (value if axis == "n" else self.size) // effort.shrink
         buffer = (value if axis == "b" else Setting.buffer) // effort.shrink
+        queries = self.scanned if not line.indexed else value if axis == "u" else self.queries
         return Setting(
             data=self.data[data],
             core=core,
             filter=sieve or None,
             k=value if axis == "k" else Setting.k,
             size=size,
-            queries=max((value if axis == "u" else self.queries) // effort.fewer, 1) if line.indexed else self.scanned,
+            queries=max(queries // effort.fewer, 1),
             attributes=value if axis == "d" else self.attributes,
             grid=0 if not line.indexed else value if axis == "rho" else 2 if axis == "d" else self.grid,
             buffer=size // 2 if line.half else buffer,

@@ -70,7 +70,7 @@ def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
         handles["the paper's"] = Line2D([], [], color="#555555", lw=1.1, ls="--")
     figure.suptitle(f"{experiment.paper}, {experiment.table}: {experiment.title}", fontsize=12, fontweight="bold")
     figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncol=len(handles), fontsize=8, frameon=False
+        list(handles.values()), list(handles), loc="outside lower center", ncol=min(len(handles), 7), fontsize=8, frameon=False
     )
     path = folder / f"{experiment.name}.png"
     figure.savefig(path, dpi=120)

@@ -8,9 +8,10 @@ have for these queries.
 
 Departures: cost is measured over a quarter of a window once it is full, not over N = 10⁶ rows, as it is the same row for
 row from then on (not so for real data in their order, of which all algorithms see the same stretch). Lines without an
-index are measured with 50 queries, which cost the same each as 400. Errors are counted with windows a tenth as long and
-N/n = 25 as in the paper, 4 queries in each of the 200 iterations. 10⁻³ · 10⁶ / (4 · 10⁴) is 0.025; the paper prints 0.25
-(and 0.375 for 0.0375). The sensors' readings are another network's. Queries begin with the first row, not after b rows.
+index are measured with 50 queries, which cost the same each as 400; figure 11 with 200, but for u itself. Errors are
+counted with windows a tenth as long and N/n = 25 as in the paper, 4 queries in each of the 200 iterations. 10⁻³ · 10⁶ /
+(4 · 10⁴) is 0.025; the paper prints 0.25 (and 0.375 for 0.0375). The sensors' readings are another network's. Queries
+begin with the first row, not after b rows.
 
 PA SA RA: probabilistic, strict and relaxed core; SF RF PF behind SA or RA: the filter; RAPF2: RAPF with b = n/2.
 """
@@ -31,7 +32,7 @@ RANDOM = {
 }
 DATA = {**RANDOM, "real": PointSet("real", "readings", _N, stands_in=_READINGS)}
 
-_KS = tuple(Column("k", str(k), k, quick=k in (1, 27, 81)) for k in (1, 3, 9, 27, 81))
+_KS = tuple(Column("k", str(k), k, quick=k in (1, 81)) for k in (1, 3, 9, 27, 81))
 _AXES = {
     "k": "k",
     "d": "dimensions d (grid 2 along each)",
@@ -82,13 +83,13 @@ def _parameters() -> dict[str, Line]:
     """The lines of figure 11, each over the parameters that play a part in it."""
     shared = ("d", "rho", "u", "n")
     lines = {}
-    for name in ("PA", *_FILTERED):
+    for name in ("PA", "SASF", "SAPF", "RARF", "RAPF"):
         axes = (*shared, *(("b",) if name in _USE_B else ()), *(("gamma",) if name in _USE_GAMMA else ()))
         lines[name] = Line(ALGORITHMS[name][0], "nanoseconds", ALGORITHMS[name][1], axes=axes)
     return lines
 
 
-LOOSE = 0.1  # a sigma with which there are errors to count
+LOOSE = 0.9  # a sigma with which there are some errors to count: the bound is a generous one
 SIGMA = Line.sigma
 
 
@@ -122,7 +123,7 @@ EXPERIMENTS = (
         axes=_AXES,
         notes=(
             "200 iterations (20 on real data in its order) with 4 queries each",
-            "n = 4,000 and N = 100,000, so that σ N/n = 0.025, or 2.5 for σ = 0.1",
+            "n = 4,000 and N = 100,000, so that σ N/n = 0.025, or 22.5 for σ = 0.9",
             "the paper counts no errors on real data in its order, where nothing is promised",
         ),
     ),
@@ -176,7 +177,7 @@ EXPERIMENTS = (
         name="tods15-fig11",
         paper="TODS15",
         table="Figure 11",
-        title="Processing cost with query index by the other parameters, d = 4, k = 9",
+        title="Processing cost with query index by the other parameters, d = 4, k = 9, u = 200",
         unit=_COST,
         data={"uniform": RANDOM["uniform"]},
         series=_parameters(),
@@ -190,6 +191,7 @@ EXPERIMENTS = (
         ),
         measure=cost,
         attributes=4,
+        queries=200,
         axes=_AXES,
     ),
     *(
@@ -233,8 +235,8 @@ _FIRST, _SECOND, _THIRD = ("SA", "SASF", "RASF"), ("RA", "SARF", "RARF"), ("PA",
 _ERRORS = (
     ("missed-bound", "fewer false negatives than σ N/n", "missed", SIGMA, _BOUND),
     ("wrong-bound", "fewer false positives than 3/2 σ N/n", "wrong", SIGMA, 1.5 * _BOUND),
-    ("missed-bound-loose", "the same for σ = 0.1, where there are some", "missed", LOOSE, _LOOSE_BOUND),
-    ("wrong-bound-loose", "the same for σ = 0.1, where there are some", "wrong", LOOSE, 1.5 * _LOOSE_BOUND),
+    ("missed-bound-loose", "the same for σ = 0.9, where there are some", "missed", LOOSE, _LOOSE_BOUND),
+    ("wrong-bound-loose", "the same for σ = 0.9, where there are some", "wrong", LOOSE, 1.5 * _LOOSE_BOUND),
 )
 
 CLAIMS: tuple[Claim, ...] = (
@@ -309,17 +311,34 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("probable-filter", "tods15-fig10-scan", "SAPF improves SA by almost ten times", "at most", "SAPF", "SA", 0.15),
     # Figure 10, with one
     Claim("grid-pa-first", "tods15-fig10-grid", "PA is faster than all exact ones", "at most", "PA", _FILTERED, NOISE, "every"),
-    Claim(
-        "grid-pays-pa", "tods15-fig10-grid", "an index pays on uniform data", "at most", "PA", "PA, no index", data=("uniform",)
+    *(
+        Claim(
+            f"grid-pays-{name.lower()}",
+            "tods15-fig10-grid",
+            "on uniform data an index always pays",
+            "at most",
+            name,
+            f"{name}, no index",
+            NOISE,
+            "every",
+            data=("uniform",),
+        )
+        for name in ("PA", "RAPF")
     ),
-    Claim(
-        "grid-pays-rapf",
-        "tods15-fig10-grid",
-        "an index pays on uniform data",
-        "at most",
-        "RAPF",
-        "RAPF, no index",
-        data=("uniform",),
+    *(
+        Claim(
+            f"grid-pays-{name.lower()}-small",
+            "tods15-fig10-grid",
+            "on other data it pays for small k",
+            "at most",
+            name,
+            f"{name}, no index",
+            NOISE,
+            "every",
+            columns=("1", "3"),
+            data=("clustered", "shuffled"),
+        )
+        for name in ("PA", "RAPF")
     ),
     # Figure 11
     *(
@@ -340,7 +359,7 @@ CLAIMS: tuple[Claim, ...] = (
         "PA and PF outperform the others in many dimensions",
         "at most",
         _THIRD,
-        ("SASF", "SARF", "RASF", "RARF"),
+        ("SASF", "RARF"),
         axes=("d",),
         columns=("6", "8", "10"),
     ),

@@ -132,10 +132,10 @@ def test_default_settings_are_those_of_table_ix() -> None:
         eleven.setting("uniform", "RAPF", column, FULL) for column in eleven.columns if column.label in ("8", "800", "8,000")
     ]
     assert [(one.attributes, one.grid, one.queries, one.buffer) for one in given] == [
-        (8, 2, 400, 2000),
-        (4, 8, 400, 2000),
+        (8, 2, 200, 2000),
+        (4, 8, 200, 2000),
         (4, 10, 800, 2000),
-        (4, 10, 400, 8000),
+        (4, 10, 200, 8000),
     ]
 
 

@@ -72,17 +72,22 @@ class TopK:
             check(self.algorithm, self.k, self.window.size if isinstance(self.window, CountWindow) else None, self.error)
         except QueryError as problem:
             raise QueryError(f"query {self.name!r}: {problem}") from None
-        self._check_grid()
+        self._check_points()
 
-    def _check_grid(self) -> None:
-        """A grid indexes points: it needs a score over attributes, and all that a crowd of queries has in common."""
-        if self.algorithm == "auto" or "grid" not in settled(self.algorithm)[1]:
+    def _check_points(self) -> None:
+        """What ranks points needs a score over attributes, and all that a crowd of queries has in common."""
+        if self.algorithm == "auto":
             return
-        what = f"query {self.name!r}: a grid (algorithm={self.algorithm!r})"
-        if not isinstance(self.score, Linear | Distance):
-            raise QueryError(f"{what} needs a score given by linear() or distance(), got {self.score!r}; leave the grid out")
+        named, options = settled(self.algorithm)
+        if "grid" not in options and named.family != "spatial":
+            return
+        what = f"query {self.name!r}: algorithm={self.algorithm!r}"
+        allowed = (Distance,) if named.needs == "a distance score" else (Linear, Distance)
+        if not isinstance(self.score, allowed):
+            makers = " or ".join(f"{kind.__name__.lower()}()" for kind in allowed)
+            raise QueryError(f"{what} needs a score given by {makers}, got {self.score!r}; use another algorithm, or 'auto'")
         if not isinstance(self.window, CountWindow) or self.where is not None or self.emit == "snapshots":
-            raise QueryError(f"{what} needs a CountWindow, no where, and another emit than 'snapshots'; leave the grid out")
+            raise QueryError(f"{what} needs a CountWindow, no where, and another emit than 'snapshots'; use 'auto'")
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values; a callable score is named, not stored."""

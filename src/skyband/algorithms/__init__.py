@@ -47,6 +47,11 @@ def _pruned(name: str, paper: str) -> Entry:
     return Entry(name, paper, "ranked", exact, windows, False, "a score", "pruned:Pruned", options, settable)
 
 
+def _spatial(name: str, paper: str, core: str, needs: str) -> Entry:
+    """A core that is filled from a grid over the window's points."""
+    return Entry(name, paper, "spatial", True, "count", False, needs, "crowd:Crowd", {"core": core}, ("grid",))
+
+
 _HYBRID = Entry(
     name="hybrid",
     paper="TODS15 4.1.3 (future work)",
@@ -80,6 +85,10 @@ TABLE: tuple[Entry, ...] = (
     _ranked("sap-equal-eager", "TKDE17 6.2 (no delay)", "sap:SAP", policy="equal", formation="eager"),
     _ranked("sap-equal-rescan", "TKDE17 6.2 (no S-AVL)", "sap:SAP", policy="equal", meaningful="sorted"),
     _ranked("shared", "TKDE17 3, ICDE24 (idea)", "shared:SharedViews"),
+    _spatial("tma", "SIGMOD06 4", "tma", "a linear or distance score"),
+    _spatial("sma", "SIGMOD06 5", "sma", "a linear or distance score"),
+    _spatial("cpm", "TODS15 2 (CPM/w)", "tma", "a distance score"),
+    _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
 )
 
 _BY_NAME = {entry.name: entry for entry in TABLE}

@@ -16,45 +16,30 @@ more cells gets some more than it needs. Grid bounds are those of the first rows
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from skyband.algorithms.arena import Band, check_band, held, joined, packed, pruners, with_room
+from skyband.algorithms.asked import Asked, questions_of, resolution
 from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
 from skyband.errors import QueryError
-from skyband.formulas import Distance, Linear
-from skyband.kernels import bands, pruning, query_grid
+from skyband.kernels import bands, point_grid, pruning, query_grid
 from skyband.kernels import crowd as kernel
 from skyband.kernels.tables import Results, Tops
 from skyband.state import pack, unpack
 
+REFILLED = {"tma": "probabilistic", "sma": "strict"}  # cores that are filled from the window, and the kind of their band
 PIECE = 1 << 13  # rows taken at once: their scores stay in the cache
 _ANSWERS = 1 << 14
+_FEW = 16  # rows that sma's skyband may hold besides twice the k before it is cut back to them
 _ADDITIONAL = 10  # candidates besides PA's limit where queries are indexed (TODS15 table IX)
+__all__ = ["Asked", "Crowd", "resolution"]
+
 _UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not have
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One query of a crowd. `heard`: every window counts, not only the last of a batch."""
-
-    score: Linear | Distance
-    order: str
-    k: int
-    size: int
-    slide: int
-    core: str
-    filter: str | None = None
-    heard: bool = True
-    options: dict[str, Any] = field(default_factory=dict)  # gamma, sigma, rule, buffer
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The columns its score reads, in the order they are added up."""
-        pairs = self.score.weights if isinstance(self.score, Linear) else self.score.point
-        return tuple(name for name, _ in pairs)
+NO_POINTS = point_grid.empty_points(1, 1, 1)
 
 
 class Crowd:
@@ -70,6 +55,9 @@ class Crowd:
         self._questions: query_grid.Questions | None = None
         self._bounds: np.ndarray | None = None  # of the grid: [2, d]
         self._index: tuple[query_grid.Grid, kernel.Indexed, kernel.Calendar] | None = None
+        self._points = NO_POINTS  # the window by cell, where cores are filled from it
+        self._reach: np.ndarray | None = None  # how far the grid's outermost cells reach then: [2, d]
+        self.searches = 0  # how often one was
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -81,12 +69,16 @@ class Crowd:
         query[pruning.SIZE] = asked.size if asked.core == "probabilistic" else 0
         query[pruning.BUFFER] = 0 if asked.filter is None else buffer_of(asked.size, asked.options.get("buffer"))
         query[[pruning.TAKEN, pruning.LEFT]] = self.seen
+        query[pruning.REFILLS] = asked.core in REFILLED
         self.state = joined(self.state, extra) if self.asked else extra
         self.asked.append(asked)
         self._resize_tops()
         self._forget_index()
 
     def _bands(self, asked: Asked) -> list[Band]:
+        if asked.core in REFILLED:
+            limit = 2 * asked.k + _FEW if asked.core == "sma" else 0
+            return [Band(REFILLED[asked.core], asked.k, limit=limit, least=-1), _UNUSED]
         given = {name: value for name, value in asked.options.items() if name != "buffer"}
         shape: dict[str, Any] = {"gamma": GAMMA, "sigma": SIGMA, "rule": "definition", **given}
         shape["additional"] = _ADDITIONAL if self.grid and asked.core == "probabilistic" else 0
@@ -131,6 +123,7 @@ class Crowd:
             piece = rows[:, begin : begin + PIECE]
             known = np.ascontiguousarray(np.concatenate([self.rows, piece], axis=1))
             start, self.seen = self.seen, self.seen + piece.shape[1]
+            self._keep_window(piece, start)
             if self.asked:
                 yield from (self._walk if self.grid else self._scan)(known, self.seen - known.shape[1], start)
             wait = int(self.state.query[:, pruning.BUFFER].max(initial=0))
@@ -191,13 +184,15 @@ class Crowd:
         answers = self._answers()
         while True:
             status = kernel.walk(
-                self.state, self.questions, grid, indexed, calendar, size, slide, rows, rows_from, self.seen, progress, answers
-            )
+                self.state, self.questions, grid, self._points, indexed, calendar,
+                size, slide, rows, rows_from, self.seen, progress, answers,
+            )  # fmt: skip
             written = int(answers.used[0])
             if written and status < 0:
                 yield answers.query[:written], answers.window[:written], Results(*answers[2:6])
                 answers = self._answers()
             if status == pruning.DONE:
+                self.searches += int(progress[kernel.SEARCHES])
                 return
             if status >= 0:
                 self.state = with_room(self.state, status)
@@ -211,6 +206,14 @@ class Crowd:
             self._bounds = np.array([low, high])
         queries = len(self.asked)
         grid = query_grid.empty_grid(self._bounds[0], self._bounds[1], self.grid, queries)
+        if self.refills:
+            if self._reach is None:
+                self._reach = self._bounds.copy()
+            grid.edge[:, 0], grid.edge[:, -1] = self._reach
+            if self._points is NO_POINTS:
+                ring = self.asked[0].size + self.asked[0].slide + 2 * PIECE
+                self._points = point_grid.empty_points(len(self.attributes), ring, len(grid.members))
+                self._points.marks[point_grid.OLDEST] = begin
         indexed = kernel.Indexed(
             np.full(queries, -np.inf),
             np.zeros(queries, np.int64),
@@ -226,6 +229,38 @@ class Crowd:
         calendar = kernel.Calendar(head, after, before, np.full(2 * queries, bands.NEVER, np.int64))
         kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
         return grid, indexed, calendar
+
+    @property
+    def refills(self) -> bool:
+        """Are its cores filled from the window?"""
+        return bool(self.asked) and self.asked[0].core in REFILLED
+
+    def _keep_window(self, piece: np.ndarray, begin: int) -> None:
+        """Enter rows into the window that cores are filled from, and drop those that left it."""
+        if not self.refills:
+            return
+        size = self.asked[0].size
+        if self._index is None:
+            self._index = self._indexed(piece, begin)
+        self._widen(piece, begin)
+        point_grid.drop_points(self._points, begin + 1 - size)
+        point_grid.add_points(self._points, self._index[0], np.ascontiguousarray(piece), begin)
+
+    def _widen(self, piece: np.ndarray, begin: int) -> None:
+        """Cells at the edge reach as far as rows do: when some go beyond, so does the edge, and queries are indexed
+        anew."""
+        assert self._index is not None
+        grid, indexed, calendar = self._index
+        edge = grid.edge
+        low, high = np.fmin.reduce(piece, axis=1, initial=np.inf), np.fmax.reduce(piece, axis=1, initial=-np.inf)
+        if (low >= edge[:, 0]).all() and (high <= edge[:, -1]).all():
+            return
+        slack = 0.05 * np.maximum(np.fmax(high, edge[:, -1]) - np.fmin(low, edge[:, 0]), 0)
+        edge[:, 0] = np.where(low < edge[:, 0], low - slack, edge[:, 0])
+        edge[:, -1] = np.where(high > edge[:, -1], high + slack, edge[:, -1])
+        self._reach = np.stack([edge[:, 0], edge[:, -1]])
+        size, slide = self.asked[0].size, self.asked[0].slide
+        kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
 
     # -- what is held --------------------------------------------------------------------------------------------
 
@@ -254,7 +289,8 @@ class Crowd:
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""
         marks = self.state.marks
-        waits = np.arange(max(self.seen - self.rows.shape[1], base), self.seen)
+        kept = self.asked[0].size if self.refills else self.rows.shape[1]  # any row of the window may be searched for
+        waits = np.arange(max(self.seen - kept, base, 0), self.seen)
         parts = [waits, self.in_tops()]
         parts += [self.state.rows.ordinal[low:high] for low, high in marks[:, [bands.HEAD, bands.STOP]].tolist()]
         found = np.concatenate(parts)
@@ -268,7 +304,7 @@ class Crowd:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays held."""
-        arrays = [*self.state.rows, *self.state[1:], self.rows, *self.tops]
+        arrays = [*self.state.rows, *self.state[1:], self.rows, *self.tops, *self._points]
         for table in self._index or ():
             arrays += table
         return sum(array.nbytes for array in arrays)
@@ -291,6 +327,8 @@ class Crowd:
             "query": self.state.query,
             "rows": self.rows,
             "bounds": np.zeros((0, 0)) if self._bounds is None else self._bounds,
+            "reach": np.zeros((0, 0)) if self._reach is None else self._reach,
+            "window": self._window(),
         }
         arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
         return pack("Crowd", {"seen": self.seen, "attributes": list(self.attributes), "grid": self.grid}, arrays)
@@ -304,27 +342,18 @@ class Crowd:
         )
         self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
         self._bounds = arrays["bounds"] if arrays["bounds"].size else None
+        self._reach = arrays["reach"] if arrays["reach"].size else None
         self._forget_index()
+        self._points = NO_POINTS
+        if self.refills and self._bounds is not None:
+            begin = self.seen - arrays["window"].shape[1]
+            self._index = self._indexed(arrays["window"], self.seen)
+            self._points.marks[point_grid.OLDEST] = begin
+            point_grid.add_points(self._points, self._index[0], arrays["window"], begin)
 
-
-def questions_of(asked: list[Asked], attributes: tuple[str, ...]) -> query_grid.Questions:
-    """The queries' scores over the attributes, as the kernels read them."""
-    place = {name: number for number, name in enumerate(attributes)}
-    shape = (len(asked), len(attributes))
-    kind, sign, used = np.zeros(len(asked), np.int64), np.ones(len(asked)), np.zeros(len(asked), np.int64)
-    point, weight, order = np.zeros(shape), np.ones(shape), np.zeros(shape, np.int64)
-    for number, one in enumerate(asked):
-        sign[number] = -1.0 if one.order == "asc" else 1.0
-        used[number] = len(one.attributes)
-        order[number, : used[number]] = [place[name] for name in one.attributes]
-        if isinstance(one.score, Linear):
-            kind[number] = query_grid.LINEAR
-            given, weights = one.score.weights, one.score.weights
-        else:
-            kind[number] = query_grid.DISTANCE_L2 if one.score.metric == "l2" else query_grid.DISTANCE_L1
-            given, weights = one.score.point, one.score.weights or ()
-        for name, value in given:
-            point[number, place[name]] = value
-        for name, value in weights:
-            weight[number, place[name]] = value
-    return query_grid.Questions(kind, sign, point, weight, order, used)
+    def _window(self) -> np.ndarray:
+        """Attributes of the rows that cores may be filled from, oldest first."""
+        if self._points is NO_POINTS:
+            return np.zeros((len(self.attributes), 0))
+        rows = np.arange(int(self._points.marks[point_grid.OLDEST]), self.seen)
+        return np.ascontiguousarray(self._points.rows[:, rows % len(self._points.ordinal)])

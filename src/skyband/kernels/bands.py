@@ -30,7 +30,7 @@ STOP = 3  # place after the worst
 K = 4
 KIND = 5
 LIMIT = 6  # relaxed: candidates at which dominated rows are swept out; probabilistic: most candidates
-LEAST = 7  # probabilistic: with fewer candidates every row is let in again
+LEAST = 7  # probabilistic: with fewer candidates every row is let in again; negative: a lost row changes no threshold
 OLDEST = 8  # no row of the top-k is older (of the band, if probabilistic); NEVER when there is none
 REACH = 9  # rows before this ordinal have left the window
 MARKS = 10
@@ -364,6 +364,8 @@ def _expire_anywhere(scores, ordinals, counts, marks, levels, b, first):
         _down(scores, place + 1, marks[b, STOP])
         _down(ordinals, place + 1, marks[b, STOP])
         marks[b, STOP] -= 1
+        if marks[b, LEAST] < 0:
+            continue
         candidates = marks[b, STOP] - marks[b, HEAD] - marks[b, K]
         apart = np.inf
         if candidates >= 2:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.bands import HEAD, NEVER, OLDEST, THRESHOLD, K, expire, floor_of
+from skyband.kernels.bands import BEGIN, HEAD, KIND, LIMIT, NEVER, OLDEST, ROOM, STOP, STRICT, THRESHOLD, K, expire, floor_of
 from skyband.kernels.jit import jit, lean
+from skyband.kernels.point_grid import search
 from skyband.kernels.pruning import (
     ANSWERS_FULL,
     BUFFER,
@@ -22,6 +23,7 @@ from skyband.kernels.pruning import (
     FILTER,
     LEFT,
     NONE,
+    REFILLS,
     SIZE,
     TAKEN,
     TOUCHED,
@@ -41,13 +43,14 @@ ROW = 3  # walk: the row being taken
 STAGE = 4  # walk: what of it is next
 MEMBER = 5  # walk: the query last looked at in this stage
 WAITING = 6  # walk: how many queries wait for an answer
-PROGRESS = 7
+SEARCHES = 7  # walk: how many there have been
+PROGRESS = 8
 
 PATIENCE = 128  # rows seen in vain that cost as much as indexing a query anew
 MARGIN = 0.25  # by how much of the distance from the best row to the threshold more is monitored
 
 LOSING, LEAVING, ARRIVING, ANSWERING = 0, 1, 2, 3  # stages of a row
-INDEX = -3  # a query has to be indexed anew
+INDEX, SEARCH = -3, -4  # a query has to be indexed anew, or filled from the window
 
 
 class Slides(NamedTuple):
@@ -153,13 +156,13 @@ def _plan_query(pruners, calendar, q, size, slide, row):
     """Bring the calendar up to date after query q has changed at `row`."""
     query, marks = pruners.query, pruners.marks
     core, sieve = query[q, CORE], query[q, FILTER]
-    if sieve == NONE:
-        if marks[core, OLDEST] != NEVER:
-            _plan(calendar, 2 * q, marks[core, OLDEST] + size, row)
-        return
-    if marks[sieve, OLDEST] != NEVER:
+    if sieve != NONE and marks[sieve, OLDEST] != NEVER:
         _plan(calendar, 2 * q, marks[sieve, OLDEST] + query[q, BUFFER], row)
-    if marks[core, OLDEST] != NEVER:  # the last row of the first slide whose window no longer holds it
+    if marks[core, OLDEST] == NEVER:
+        return
+    if query[q, SIZE] > 0:
+        _plan(calendar, 2 * q, marks[core, OLDEST] + size, row)
+    else:  # the last row of the first slide whose window no longer holds it
         _plan(calendar, 2 * q + 1, (marks[core, OLDEST] + size) // slide * slide + slide - 1, row)
 
 
@@ -270,7 +273,8 @@ def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, t
 
 @lean
 def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
-    """Answer the window that ends with `row` for the queries that wait. Returns DONE or ANSWERS_FULL."""
+    """Answer the window that ends with `row` for the queries that wait. Returns DONE, ANSWERS_FULL, or SEARCH when the one
+    in progress[MEMBER] has to be filled from the window first."""
     scores, ordinals, counts = pruners.rows
     marks, levels, query = pruners.marks, pruners.levels, pruners.query
     while progress[WAITING] > 0:
@@ -280,6 +284,16 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
             return ANSWERS_FULL
         if query[q, SIZE] == 0:
             expire(scores, ordinals, counts, marks, levels, core, row + 1 - size)
+            if query[q, REFILLS] == 1:
+                held = marks[core, STOP] - marks[core, HEAD]
+                if held < marks[core, K] and levels[core, THRESHOLD] > -np.inf:
+                    progress[MEMBER] = q
+                    return SEARCH
+                # the first answer, when it holds all rows so far, or a threshold from long ago that lets too many in
+                loose = levels[core, THRESHOLD] == -np.inf or (marks[core, KIND] == STRICT and held > marks[core, LIMIT])
+                if held >= marks[core, K] and loose:
+                    marks[core, STOP] = marks[core, HEAD] + marks[core, K]
+                    levels[core, THRESHOLD] = floor_of(scores, marks, core)
             _plan_query(pruners, calendar, q, size, slide, row)
         n, used = answers.used[0], answers.used[1]
         count = read(pruners, q, answers.score[used:], answers.ordinal[used:])
@@ -331,17 +345,52 @@ def _walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_f
     return DONE
 
 
+@lean
+def _fill(pruners, q, score, ordinal, count):
+    """Make the rows found, best first, all that the core holds; its threshold is the score of the last of them, as of now
+    and not of later top-k's, unless there were too few."""
+    scores, ordinals, counts = pruners.rows
+    marks, core = pruners.marks, pruners.query[q, CORE]
+    head = marks[core, BEGIN] + (marks[core, ROOM] - count) // 2
+    oldest = NEVER
+    for i in range(count):
+        scores[head + i], ordinals[head + i] = score[i], ordinal[i]
+        dominators = 0
+        for j in range(i):
+            dominators += ordinal[j] > ordinal[i]
+        counts[head + i] = dominators
+        oldest = min(oldest, ordinal[i])
+    marks[core, HEAD], marks[core, STOP], marks[core, OLDEST] = head, head + count, oldest
+    pruners.levels[core, THRESHOLD] = score[count - 1] if count == marks[core, K] else -np.inf
+
+
 @jit
-def walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_from, stop, progress, answers):
+def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows, rows_from, stop, progress, answers):
     """Each row to the queries that monitor its cell; all have windows of `size` rows and the same slide and buffer.
 
     Answers name the end of their window. Returns DONE, ANSWERS_FULL or a band that needs room.
     """
     here, there = np.empty(rows.shape[0]), np.empty(rows.shape[0])
+    k = 1
+    for q in range(pruners.query.shape[0]):
+        k = max(k, pruners.marks[pruners.query[q, CORE], K])
+    best_score, best_ordinal = np.empty(k), np.empty(k, np.int64)
+    keys, cells = np.empty(points.first.shape[0]), np.empty(points.first.shape[0], np.int64)
     while True:
         status = _walk(
             pruners, questions, grid, indexed, calendar, size, slide, rows, rows_from, stop, here, there, progress, answers
         )
-        if status != INDEX:
+        q = progress[MEMBER]
+        if status == SEARCH:
+            k = pruners.marks[pruners.query[q, CORE], K]
+            end = progress[ROW] + 1
+            first = max(end - size, pruners.query[q, LEFT])  # without a filter: the first row it has seen
+            count = search(points, grid, questions, q, first, end, best_score[:k], best_ordinal[:k], keys, cells)
+            _fill(pruners, q, best_score, best_ordinal, count)
+            progress[SEARCHES] += 1
+            if _needs_index(pruners, indexed, q):
+                _index(pruners, questions, grid, indexed, q)
+        elif status == INDEX:
+            _index(pruners, questions, grid, indexed, q)
+        else:
             return status
-        _index(pruners, questions, grid, indexed, progress[MEMBER])

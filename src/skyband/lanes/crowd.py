@@ -37,7 +37,7 @@ def crowd_key(query: TopK, algorithm: str) -> Hashable | None:
     if "core" not in named.options or query.where is not None or query.emit == "snapshots":
         return None
     attributes = frozenset(name for name, _ in (score.weights if isinstance(score, Linear) else score.point))
-    if "grid" not in options:
+    if "grid" not in options and named.family != "spatial":
         return ("crowd", attributes)
     return ("crowd", attributes, algorithm, query.window.size, query.window.slide)
 
@@ -64,8 +64,13 @@ class CrowdLane(Lane):
     def of(cls, query: TopK, algorithm: str, since: int) -> CrowdLane:
         """An empty lane for queries like this one."""
         assert isinstance(query.score, Linear | Distance)
+        from skyband.algorithms.crowd import resolution
+
         pairs = query.score.weights if isinstance(query.score, Linear) else query.score.point
-        return cls(since, tuple(sorted(name for name, _ in pairs)), settled(algorithm)[1].get("grid", 0))
+        assert isinstance(query.window, CountWindow)
+        named, options = settled(algorithm)
+        usual = resolution(query.window.size, len(pairs)) if named.family == "spatial" else 0
+        return cls(since, tuple(sorted(name for name, _ in pairs)), options.get("grid", usual))
 
     def admits(self, algorithm: str) -> bool:
         return False
@@ -159,13 +164,16 @@ class CrowdLane(Lane):
         return self.structure.needed(base)
 
     def oldest_needed(self) -> int:
-        return max(self._reach(), 0) if len(self.members) else self.structure.seen
+        seen = self.structure.seen  # a query's answer is that of its last window, which may have ended before
+        return max(min((seen // member.slide * member.slide - member.size for member in self.members), default=seen), 0)
 
     def figures(self, at: int) -> dict[str, Any]:
         member, crowd = self.members[at], self.structure
         found: dict[str, Any] = {"algorithm": member.algorithm, "candidates": crowd.candidates(at), "bytes": crowd.nbytes}
         if crowd.asked[at].core == "probabilistic":
             found["missed_at_most"] = self.missed_at_most(at)
+        if crowd.refills:
+            found["searches"] = crowd.searches
         return found
 
     @property
