@@ -457,3 +457,15 @@ def test_a_removed_query_takes_its_rows_with_it() -> None:
     assert watched.crowd.seen == 205 and watched.crowd.needed().size == 0
     watched.add(Asked(sb.linear({"x": 1.0}), "desc", 5, 50, 10, "relaxed", "strict"))
     watched.push(np.random.default_rng(1).random((3, 200)))
+
+
+def test_the_query_with_the_largest_k_goes_and_another_comes() -> None:
+    watched = Watched(grid=0)
+    kind = Asked(sb.linear({"x": 1.0}), "desc", 1, 20, 1, "strict")
+    watched.add(replace(kind, k=9))
+    watched.add(kind)
+    watched.push(np.random.default_rng(2).random((3, 30)))
+    watched.remove(0)
+    watched.add(replace(kind, k=3))
+    assert watched.crowd.tops.ordinal[0, : watched.crowd.tops.count[0]].tolist() == list(watched.last[0][1])
+    watched.push(np.random.default_rng(3).random((3, 30)))
