@@ -257,6 +257,19 @@ def test_rows_before_a_gap_are_forgotten(name: str) -> None:
     assert feed(algorithm, scores) == answers[1:]
 
 
+@each_algorithm
+def test_a_gap_before_rows_without_a_score_empties_the_answer(name: str) -> None:
+    scores = np.concatenate([streams.shaped("random", 100, seed=6), np.full(200, math.nan)])
+    algorithm = made(name, [(40, 10, 6)])
+    feed(algorithm, scores[:100])
+    assert current(algorithm)[1]
+    windows = asked([(30, 260, 300)])
+    panes = time_panes(range(300), 40, 10, 260, 300) if algorithm.wants_panes else None
+    for _ in algorithm.advance(260, scores[260:300].copy(), windows, panes):
+        pass
+    assert current(algorithm) == ((), ())
+
+
 # --- clause 6: snapshots --------------------------------------------------------------------------------
 
 

@@ -441,6 +441,21 @@ def test_what_is_held_does_not_grow_with_the_stream() -> None:
         assert len(watched.snapshot()) < 100_000
 
 
+@pytest.mark.parametrize("grid", [0, 3])
+def test_a_row_that_waits_in_the_buffer_is_needed(grid: int) -> None:
+    """On a falling stream a probabilistic filter lets most rows pass by, and all of them rank later."""
+    watched = Watched(grid)
+    watched.add(
+        Asked(sb.linear({"x": 1.0}), "desc", 1, 200, 1, "relaxed", "probabilistic", options={"buffer": 100, "sigma": 0.9})
+    )
+    rows = np.tile(-np.arange(600.0), (3, 1))
+    waiting = 0
+    for begin in range(0, 600, 30):
+        watched.push(rows[:, begin : begin + 30])
+        waiting = max(waiting, len(watched.crowd.needed()) - watched.crowd.references(0))
+    assert waiting > 20, "hardly a row was only in the buffer"
+
+
 def test_a_removed_query_takes_its_rows_with_it() -> None:
     watched = Watched(grid=0)
     shape = Shape(50, 1, "strict", None, {})

@@ -11,7 +11,7 @@ from skyband.algorithms import algorithms
 from skyband.changes import fold
 from skyband.errors import QueryError, SchemaError, SkybandError, StateError
 from skyband.monitor import Monitor
-from skyband.query import TopK
+from skyband.query import Threshold, TopK
 from skyband.score import distance, linear, product
 from skyband.window import CountWindow, TimeWindow
 
@@ -24,6 +24,7 @@ __all__ = [
     "SchemaError",
     "SkybandError",
     "StateError",
+    "Threshold",
     "TimeWindow",
     "TopK",
     "algorithms",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from skyband.algorithms.contract import read_only
+from skyband.algorithms.contract import UNKNOWN_CEILINGS, read_only
 from skyband.kernels.tables import Ceilings
 
 _AT_LEAST = 1 << 13  # fewer rows are not worth looking at again
@@ -44,8 +44,8 @@ class LiveRows:
     each time their number has doubled: keeping the list costs O(1) a row.
     """
 
-    def __init__(self, k: int, *, by_arrival: bool) -> None:
-        self.k = k
+    def __init__(self, k: int | None, *, by_arrival: bool) -> None:
+        self.k = k  # None: every row with a score can win
         self.by_arrival = by_arrival  # ordinals are arrival numbers
         self.limit = _AT_LEAST  # rows at which the old ones are looked at again
         self.count = 0
@@ -56,6 +56,10 @@ class LiveRows:
         window."""
         from skyband.kernels.live import live_rows
 
+        if self.k is None:
+            scored = ~np.isnan(score)
+            unknown = len(score) - int(np.count_nonzero(scored))
+            return Walk(begin + np.flatnonzero(scored[begin:]), unknown, UNKNOWN_CEILINGS)
         before = 0
         if begin > 0 and np.isnan(score[:begin].max()):  # a maximum that is NaN: one pass as fast as any
             before = int(np.count_nonzero(np.isnan(score[:begin])))
@@ -84,7 +88,9 @@ class LiveRows:
         from skyband.kernels.live import live_rows
 
         whole = self._whole()
-        places, _, _ = live_rows(read_only(whole.score), self.k)
+        places = np.arange(len(whole.score))
+        if self.k is not None:
+            places, _, _ = live_rows(read_only(whole.score), self.k)
         places = places[np.searchsorted(whole.ordinal[places], reach) :]
         self._hold(_Chunk(*(column[places] for column in whole)))
         self.limit = 2 * self.count + _AT_LEAST

@@ -24,14 +24,13 @@ from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
 from skyband.lanes import CountLane, CrowdLane, Lane, TimeLane
 from skyband.lanes.time import NEVER
-from skyband.query import TopK
+from skyband.query import Query, Threshold, TopK
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
 from skyband.seating import Door, bind_place, join_crowds, place, seat
 from skyband.window import CountWindow, Duration, duration, nanoseconds
 
-Query = TopK
 BOUNDS = b"skyband.missed_at_most"
 """Key in the metadata of a result table: for each query that is not exact, how many rows that ranked were missed so far, at
 most, on average over streams in random order; JSON, by name."""
@@ -80,8 +79,8 @@ class Monitor:
 
     def add(self, query: Query) -> None:
         """Begin to answer `query`. It sees only rows pushed from now on."""
-        if not isinstance(query, TopK):
-            raise QueryError(f"expected a query such as TopK, got {query!r}")
+        if not isinstance(query, TopK | Threshold):
+            raise QueryError(f"expected a query such as TopK or Threshold, got {query!r}")
         if query.name in self._queries:
             raise QueryError(
                 f"a query called {query.name!r} is there already; give this one another name or cancel that one first"
@@ -214,7 +213,7 @@ class Monitor:
             if isinstance(lane, CountLane):
                 emitted, nulls = lane.push(turned[door])
                 seq = emitted.ordinal
-                if door.where is not None:  # rows outside are NaN there too
+                if door.where is not None or door.above is not None:  # rows outside are NaN there too
                     nulls = int(np.count_nonzero(np.isnan(values[door.score])))
             else:
                 assert isinstance(lane, TimeLane) and times is not None
@@ -370,6 +369,9 @@ class Monitor:
 def _turn(values: dict[Hashable, np.ndarray], door: Door) -> np.ndarray:
     """A score array as lanes see it: larger is better, NaN where a row cannot rank."""
     scores = values[door.score]
+    if door.above is not None:
+        beyond = scores > door.above if door.order == "desc" else scores < door.above
+        scores = np.where(beyond, scores, np.nan)
     if door.order == "asc":
         scores = -scores
     if door.where is not None:

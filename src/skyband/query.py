@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from skyband.algorithms import check, settled
 from skyband.errors import QueryError
@@ -47,23 +48,12 @@ class TopK:
     error: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise QueryError(f"a query needs a name, a non-empty text; got {self.name!r}")
+        _check_common(self)
         if isinstance(self.k, bool) or not hasattr(self.k, "__index__"):
             raise QueryError(f"query {self.name!r}: k must be a whole number, got {self.k!r}")
         object.__setattr__(self, "k", self.k.__index__())
         if self.k < 1:
             raise QueryError(f"query {self.name!r}: k must be at least 1, got {self.k}")
-        if not isinstance(self.window, CountWindow | TimeWindow):
-            raise QueryError(f"query {self.name!r}: window must be a CountWindow or a TimeWindow, got {self.window!r}")
-        for what, value, known in (("order", self.order, ORDERS), ("emit", self.emit, EMISSIONS)):
-            if value not in known:
-                raise QueryError(f"query {self.name!r}: {what} must be one of {', '.join(map(repr, known))}; got {value!r}")
-        check_score(self.score, self.name)
-        check_where(self.where, self.name)
-        if isinstance(self.where, Mapping):
-            bounds = {column: tuple(None if end is None else float(end) for end in span) for column, span in self.where.items()}
-            object.__setattr__(self, "where", bounds)
         if not isinstance(self.error, int | float) or not 0 <= self.error < 1:
             raise QueryError(f"query {self.name!r}: error must be at least 0 and below 1, got {self.error!r}")
         if not isinstance(self.algorithm, str):
@@ -91,18 +81,89 @@ class TopK:
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values; a callable score is named, not stored."""
-        kind = "count" if isinstance(self.window, CountWindow) else "time"
-        spans = [_plain(self.window.size), _plain(self.window.slide)]
-        plain = {name: getattr(self, name) for name in ("name", "k", "order", "emit", "algorithm", "error", "where")}
-        return {**plain, "score": score_to_json(self.score), "window": {kind: spans}}
+        return _to_json(self, "k", "algorithm", "error")
 
     @classmethod
     def from_json(cls, document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> TopK:
         """What `to_json` gave. A score that was a function is taken from `callables`, by query name."""
-        score = score_from_json(document["score"], document["name"], callables)
-        ((kind, (size, slide)),) = document["window"].items()
-        window: Window = CountWindow(size, slide) if kind == "count" else TimeWindow(size, slide)
-        return cls(**{**document, "score": score, "window": window})
+        return cls(**_from_json(document, callables))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """Every row of a window that scores above a bound; below it, for `order="asc"`.
+
+    >>> from skyband import CountWindow, Threshold
+    >>> Threshold(name="hot", above=30.0, score="celsius", window=CountWindow(1000)).order
+    'desc'
+
+    above      the bound; a score equal to it is not above
+    score, window, order, where, emit   as for `TopK`
+    """
+
+    name: str
+    above: float
+    score: Score
+    window: Window
+    order: str = "desc"
+    where: Region | str | None = None
+    emit: str = "changes"
+
+    algorithm: ClassVar[str] = "above"
+    error: ClassVar[float] = 0.0
+    k: ClassVar[int] = 1  # of no meaning: an answer is as long as it is
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+        if isinstance(self.above, bool) or not isinstance(self.above, int | float) or math.isnan(self.above):
+            raise QueryError(f"query {self.name!r}: above must be a number, got {self.above!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The query as JSON-able values; a callable score is named, not stored."""
+        return _to_json(self, "above")
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> Threshold:
+        """What `to_json` gave. A score that was a function is taken from `callables`, by query name."""
+        return cls(**_from_json(document, callables))
+
+
+Query: TypeAlias = TopK | Threshold
+
+
+def query_from_json(document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> Query:
+    """The query that `to_json` of any kind gave."""
+    return (Threshold if "above" in document else TopK).from_json(document, callables)
+
+
+def _to_json(query: Query, *own: str) -> dict[str, Any]:
+    kind = "count" if isinstance(query.window, CountWindow) else "time"
+    spans = [_plain(query.window.size), _plain(query.window.slide)]
+    plain = {name: getattr(query, name) for name in ("name", "order", "emit", "where", *own)}
+    return {**plain, "score": score_to_json(query.score), "window": {kind: spans}}
+
+
+def _from_json(document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+    score = score_from_json(document["score"], document["name"], callables)
+    ((kind, (size, slide)),) = document["window"].items()
+    window: Window = CountWindow(size, slide) if kind == "count" else TimeWindow(size, slide)
+    return {**document, "score": score, "window": window}
+
+
+def _check_common(query: Query) -> None:
+    """What is asked of every kind of query."""
+    if not isinstance(query.name, str) or not query.name:
+        raise QueryError(f"a query needs a name, a non-empty text; got {query.name!r}")
+    if not isinstance(query.window, CountWindow | TimeWindow):
+        raise QueryError(f"query {query.name!r}: window must be a CountWindow or a TimeWindow, got {query.window!r}")
+    for what, value, known in (("order", query.order, ORDERS), ("emit", query.emit, EMISSIONS)):
+        if value not in known:
+            raise QueryError(f"query {query.name!r}: {what} must be one of {', '.join(map(repr, known))}; got {value!r}")
+    check_score(query.score, query.name)
+    check_where(query.where, query.name)
+    if isinstance(query.where, Mapping):
+        bounds = {column: tuple(None if end is None else float(end) for end in span) for column, span in query.where.items()}
+        object.__setattr__(query, "where", bounds)
 
 
 def _plain(span: Duration) -> int | str:

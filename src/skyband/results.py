@@ -11,7 +11,7 @@ import pyarrow as pa
 from skyband.changes import EVENTS, NO_EVENTS, Emitted, row_column_names
 from skyband.clock import Clock
 from skyband.lanes import Lane, TimeLane
-from skyband.query import TopK
+from skyband.query import Query
 from skyband.window import CountWindow
 
 Part = tuple[Lane, Emitted, np.ndarray]  # a lane, its result rows, and their arrival numbers
@@ -20,7 +20,7 @@ Part = tuple[Lane, Emitted, np.ndarray]  # a lane, its result rows, and their ar
 class ResultTable:
     """Builds result tables for one set of queries over one stream; made anew when either changes."""
 
-    def __init__(self, queries: Mapping[str, TopK], clock: Clock | None, schema: pa.Schema | None) -> None:
+    def __init__(self, queries: Mapping[str, Query], clock: Clock | None, schema: pa.Schema | None) -> None:
         self._names = list(queries)
         self._place = {name: place for place, name in enumerate(queries)}
         kinds = {isinstance(query.window, CountWindow) for query in queries.values()}

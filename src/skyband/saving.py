@@ -16,7 +16,7 @@ import pyarrow as pa
 from skyband.clock import Clock
 from skyband.errors import StateError
 from skyband.lanes import CountLane, CrowdLane, Lane, Member, TimeLane
-from skyband.query import TopK
+from skyband.query import Query, query_from_json
 from skyband.rows import RowStore
 from skyband.seating import bind_place, place
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
@@ -96,12 +96,12 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
         if monitor._time is not None:
             monitor._clock = Clock(monitor._time, monitor._schema)
             monitor._allowed = monitor._clock.length(monitor._lateness, "lateness")
-    queries: dict[str, TopK] = {}
+    queries: dict[str, Query] = {}
     for number, saved in enumerate(header["lanes"]):
         prefix = f"{number}/"
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
         if saved["kind"] == "crowd":
-            crowd = [TopK.from_json(document, callables) for document in saved["queries"]]
+            crowd = [query_from_json(document, callables) for document in saved["queries"]]
             queries |= {query.name: query for query in crowd}
             monitor._lanes.append(_crowd_lane(monitor, saved, crowd, own))
             continue
@@ -112,14 +112,14 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
             for document, saved_member in zip(saved["queries"], saved["members"], strict=True)
             if saved_member["active"]
         ]
-        asked = [TopK.from_json(document, callables) for document in heard]
+        asked = [query_from_json(document, callables) for document in heard]
         queries |= {query.name: query for query in asked}
         for document, saved_member in zip(saved["queries"], saved["members"], strict=True):
             # a cancelled query's function may be gone: it had the score of those it shares the lane with
             query = (
                 asked[heard.index(document)]
                 if saved_member["active"]
-                else TopK.from_json(document, {document["name"]: cast(Any, asked[0].score)})
+                else query_from_json(document, {document["name"]: cast(Any, asked[0].score)})
             )
             seat = place(query, monitor._schema, monitor._clock)
             lane.members.append(Member(query, seat.size, seat.slide))
@@ -127,14 +127,14 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
         bind_place(shared, monitor._schema, monitor._bound)
         monitor._lanes.append((shared.key, shared.door, lane))
         lane.restore(saved, own)
-    monitor._waiting = [TopK.from_json(document, callables) for document in header["waiting"]]
+    monitor._waiting = [query_from_json(document, callables) for document in header["waiting"]]
     queries |= {query.name: query for query in monitor._waiting}
     monitor._queries = {name: queries[name] for name in header["order"]}
     return monitor
 
 
 def _crowd_lane(
-    monitor: Monitor, saved: dict[str, Any], queries: list[TopK], arrays: dict[str, np.ndarray]
+    monitor: Monitor, saved: dict[str, Any], queries: list[Query], arrays: dict[str, np.ndarray]
 ) -> tuple[Hashable, None, Lane]:
     """A lane of many queries, as it was saved, and its key."""
     assert monitor._schema is not None

@@ -11,7 +11,7 @@ from skyband.algorithms import with_error
 from skyband.clock import Clock
 from skyband.errors import QueryError
 from skyband.lanes import CountLane, CrowdLane, Lane, Member, TimeLane, crowd_key
-from skyband.query import TopK
+from skyband.query import Query, Threshold
 from skyband.score import BoundScore, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
 
@@ -23,13 +23,14 @@ class Door:
     score: Hashable
     order: str
     where: Hashable
+    above: float | None = None  # a threshold query's bound
 
 
 @dataclass
 class Place:
     """A query that has been checked against the columns and found its key: queries of one key may share a lane."""
 
-    query: TopK
+    query: Query
     door: Door
     key: Hashable
     size: int
@@ -41,9 +42,10 @@ class Place:
         return crowd_key(self.query, self.algorithm) is not None
 
 
-def place(query: TopK, schema: pa.Schema, clock: Clock | None) -> Place:
+def place(query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
     """Check a query against the columns; SchemaError when it does not fit them. Changes nothing."""
-    door = Door(score_key(query.score), query.order, where_key(query.where))
+    above = query.above if isinstance(query, Threshold) else None
+    door = Door(score_key(query.score), query.order, where_key(query.where), above)
     algorithm = with_error(query.algorithm, query.error)
     bind(query.score, schema)
     if query.where is not None:

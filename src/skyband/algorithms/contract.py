@@ -106,7 +106,7 @@ class Ranked(ABC):
         scores = read_only(scores)
         last = begin + len(scores)
         asked = len(windows.query)
-        k = self.plan.largest_k
+        k = self._largest_answer(scores)
         room = max(min(_ROOM, asked * k), k)
         results = Results(np.zeros(asked, np.int64), np.zeros(asked, np.int64), np.empty(room), np.empty(room, np.int64))
         start = 0
@@ -116,6 +116,10 @@ class Ranked(ABC):
             yield Answers(start, stop, results)
             start = stop
         self.next = last
+
+    def _largest_answer(self, scores: np.ndarray) -> int:
+        """How many ranks an answer may have once these rows have come."""
+        return self.plan.largest_k
 
     @abstractmethod
     def _empty(self) -> Any:

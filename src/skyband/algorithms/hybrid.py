@@ -113,6 +113,7 @@ class Hybrid(Ranked):
         state = self._state
         if state.query[0, kernel.TAKEN] < begin:
             state.query[0, [kernel.TAKEN, kernel.LEFT]] = begin
+            state.query[0, kernel.TOUCHED] = begin + 1  # a gap may have emptied the top-k
             state.watch[LOOKED] = begin
         waiting = self._last(begin, min(self.buffer, self.size))
         self._rows, self._rows_from = np.concatenate([waiting, scores]), begin - len(waiting)

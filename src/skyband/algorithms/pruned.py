@@ -136,6 +136,7 @@ class Pruned(Ranked):
         query = self._state.query[0]
         if query[kernel.TAKEN] < begin:
             query[[kernel.TAKEN, kernel.LEFT]] = begin
+            query[kernel.TOUCHED] = begin + 1  # a gap may have emptied the top-k
         self._rows, self._rows_from = scores, begin
         if self.filter is not None:
             self._rows = np.concatenate([self._state.waiting, scores])

@@ -14,7 +14,7 @@ from skyband.algorithms.contract import Answers, Plan, Ranked
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.kernels.tables import Ceilings, Panes, Tops, Windows
 from skyband.live import LiveRows
-from skyband.query import TopK
+from skyband.query import Query
 
 _FEED = 1 << 16  # rows handed over at once, at least; a window's worth if that is more
 
@@ -22,7 +22,7 @@ _FEED = 1 << 16  # rows handed over at once, at least; a window's worth if that 
 class Member:
     """One query in a lane: its window in rows or in the time column's unit, and its counters."""
 
-    def __init__(self, query: TopK, size: int, slide: int) -> None:
+    def __init__(self, query: Query, size: int, slide: int) -> None:
         self.query, self.size, self.slide = query, size, slide
         self.active = True  # a cancelled query stays in its structure's plan, unheard
         self.algorithm = query.algorithm  # what answers it, where that differs from member to member
@@ -62,7 +62,8 @@ class Lane(ABC):
             self.algorithm = choose(plan)
         self.structure = build(self.algorithm, plan)
         self.reported = Tops(*(array.copy() for array in self.structure.tops))
-        self.live = LiveRows(plan.largest_k, by_arrival=self.kind == "count")
+        k = None if self.algorithm == "above" else plan.largest_k
+        self.live = LiveRows(k, by_arrival=self.kind == "count")
         self.started = True
 
     @abstractmethod
@@ -86,6 +87,7 @@ class Lane(ABC):
         parts: list[Emitted] = []
         for piece, (start, stop, results) in answers:
             value = piece.number * slide[piece.query]
+            self._widen_reported()
             out = Emitted.room(count_events(piece.query, start, stop, results.size, emission, self.reported.count))
             written = emit(piece.query, value, start, stop, results, emission, self.reported, out)
             if written:
@@ -94,6 +96,13 @@ class Lane(ABC):
         if (emission == ARRIVALS).any():
             emitted = self._first_arrivals(emitted, emission == ARRIVALS, windows)
         return emitted
+
+    def _widen_reported(self) -> None:
+        """Room for what was reported last where answers have no fixed length."""
+        missing = self.structure.tops.score.shape[1] - self.reported.score.shape[1]
+        if missing > 0:
+            score, ordinal = (np.pad(column, ((0, 0), (0, missing))) for column in self.reported[:2])
+            self.reported = Tops(score, ordinal, self.reported.count)
 
     def _answers(
         self, begin: int, scores: np.ndarray, ceilings: Ceilings, windows: Windows, panes_of: Callable[[int, int], Panes]

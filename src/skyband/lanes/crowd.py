@@ -15,7 +15,7 @@ from skyband.changes import NO_EVENTS, Emitted
 from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
 from skyband.lanes.base import Lane, Member
-from skyband.query import TopK
+from skyband.query import Query
 from skyband.window import CountWindow
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _UID_SHIFT = 44  # bits of an arrival number
 
 
-def crowd_key(query: TopK, algorithm: str) -> Hashable | None:
+def crowd_key(query: Query, algorithm: str) -> Hashable | None:
     """Queries of one key share a lane; None for one that needs a lane of its own.
 
     A crowd takes cores and filters over count windows whose score is `linear` or `distance`. With a grid, they must
@@ -61,7 +61,7 @@ class CrowdLane(Lane):
         self.ranked_limit = 1 << 12  # how many there may be until expired ones are forgotten
 
     @classmethod
-    def of(cls, query: TopK, algorithm: str, since: int) -> CrowdLane:
+    def of(cls, query: Query, algorithm: str, since: int) -> CrowdLane:
         """An empty lane for queries like this one."""
         assert isinstance(query.score, Linear | Distance)
         from skyband.algorithms.crowd import resolution

@@ -55,7 +55,8 @@ class TimeLane(Lane):
             self.last_time = max(self.last_time, int(on_time.max()))
         places = np.flatnonzero(kept)
         self.open.add(time[places], first_seq + places, scores[places])
-        self.open.tidy(self.slide, [member.size for member in self.members], self.structure.plan.largest_k)
+        if self.live.k is not None:
+            self.open.tidy(self.slide, [member.size for member in self.members], self.structure.plan.largest_k)
 
     def last_end(self) -> int:
         """End of the first window that holds none of the rows taken so far, over the queries still asked."""

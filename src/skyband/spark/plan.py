@@ -233,7 +233,9 @@ def _paces(queries: list[TopK]) -> tuple[Pace, ...]:
 
 def _smallest_state(queries: list[TopK]) -> list[TopK]:
     """`auto` as it is best here, where every micro-batch writes the state down: `strict` remembers least (measured: a
-    quarter of `shared` at 600 panes and k=100, in the same time), but serves one query a structure."""
+    quarter of `shared` at 600 panes and k=100, in the same time), but serves one query a structure. A query that would
+    put up with an error gets the same: an exact answer is within it."""
+    queries = [replace(query, error=0.0) if query.algorithm == "auto" else query for query in queries]
     doors = Counter((query.score, query.order) for query in queries if query.algorithm == "auto")
     return [
         replace(query, algorithm="strict") if query.algorithm == "auto" and doors[query.score, query.order] == 1 else query
