@@ -72,12 +72,14 @@ class Effort:
     shrink: int = 1  # windows and buffers are divided by it
     fewer: int = 1  # and the number of queries by this
     share: float = 0.25  # of a window: rows measured once it is full
-    seconds: float = 0.3  # a measurement that took less is repeated once, and the better counts
+    rows: int = 10_000  # and at least so many
+    tries: int = 3  # the best counts, as noise only ever adds
+    seconds: float = 0.6  # but what took so long is not tried again
     iterations: int = 200  # of counting errors
 
 
 FULL = Effort()
-QUICK = Effort(shrink=5, fewer=4, seconds=0.0, iterations=10)
+QUICK = Effort(shrink=5, fewer=4, rows=2_000, tries=1, iterations=10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,16 +147,16 @@ class Cost:
 
 
 def cost(setting: Setting, effort: Effort) -> Cost:
-    """Fill the windows, then measure `effort.share` of a window more; short measurements twice."""
+    """Fill the windows, then measure `effort.share` of a window more; short measurements several times."""
     began = thread_time()
-    found = _cost(setting, effort)
-    if thread_time() - began < effort.seconds:
-        found = min(found, _cost(setting, effort), key=lambda one: one.nanoseconds)
-    return found
+    found = [_cost(setting, effort)]
+    while len(found) < effort.tries and thread_time() - began < effort.seconds:
+        found.append(_cost(setting, effort))
+    return min(found, key=lambda one: one.nanoseconds)
 
 
 def _cost(setting: Setting, effort: Effort) -> Cost:
-    more = max(round(effort.share * setting.size), _SAMPLES)
+    more = max(round(effort.share * setting.size), effort.rows)
     rows, points = setting.data.draw(setting.size + more, setting.queries, setting.attributes, 0)
     crowd = setting.crowd(points)
     for _ in rounds(crowd, rows[:, : setting.size]):
@@ -229,7 +231,7 @@ def warm_up(experiment: ManyQueries) -> None:
     tiny = Setting(PointSet("", "uniform", 60), k=3, size=60, queries=3, attributes=experiment.attributes, buffer=20)
     for algorithm, indexed in dict.fromkeys((line.algorithm, line.indexed) for line in experiment.series.values()):
         core, _, sieve = algorithm.partition("+")
-        _cost(replace(tiny, core=core, filter=sieve or None, grid=2 if indexed else 0), Effort())
+        _cost(replace(tiny, core=core, filter=sieve or None, grid=2 if indexed else 0), Effort(rows=60))
 
 
 def run(experiment: ManyQueries, effort: Effort, taken: Taken, step: Callable[[str], None]) -> list[Cell]:

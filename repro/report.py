@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,7 @@ from repro.streams import Source
 
 _COLOUR = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
 _WIDTH = 150  # tables are this wide where no terminal says otherwise
+_COLUMNS = 17  # of figures that fit into it
 
 
 def console() -> Console:
@@ -85,20 +87,38 @@ def _lines(experiment: Experiment, cells: list[Cell]) -> Iterator[RenderableType
             yield Text(f"{title}: {reasons[0][0]}\n", style="yellow")
             continue
         yield Text(title, style="italic")
-        table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
-        table.add_column("")
-        table.add_column("")
-        previous = ""
-        for column in experiment.columns:
-            head = f"{column.axis} =" if column.axis != previous else ""
-            table.add_column(f"{head}\n{column.label}", justify="right")
-            previous = column.axis
-        for name, line in lines.items():
-            ours, paper = (scale_of(experiment, lines, paper=paper) for paper in (False, True))
-            table.add_row(name, "ours", *(_show(cell.ours, ours) for cell in line))
-            if any(cell.paper is not None for cell in line):
-                table.add_row("", "paper", *(_show(cell.paper, paper) for cell in line), style="dim")
-        yield table
+        for axes in _side_by_side(experiment):
+            yield _table(experiment, lines, axes)
+
+
+def _side_by_side(experiment: Experiment) -> list[tuple[str, ...]]:
+    """The parameters, in order, as many in one table as it has room for."""
+    counts = Counter(column.axis for column in experiment.columns)
+    tables: list[tuple[str, ...]] = [()]
+    for axis, count in counts.items():
+        if tables[-1] and sum(counts[one] for one in tables[-1]) + count > _COLUMNS:
+            tables.append(())
+        tables[-1] += (axis,)
+    return tables
+
+
+def _table(experiment: Experiment, lines: dict[str, list[Cell]], axes: tuple[str, ...]) -> Table:
+    """One data set over some of the parameters: ours above the paper's."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
+    table.add_column("")
+    table.add_column("")
+    previous = ""
+    for column in (column for column in experiment.columns if column.axis in axes):
+        head = f"{column.axis} =" if column.axis != previous else ""
+        table.add_column(f"{head}\n{column.label}", justify="right")
+        previous = column.axis
+    ours, paper = (scale_of(experiment, lines, paper=paper) for paper in (False, True))
+    for name, whole in lines.items():
+        line = [cell for cell in whole if cell.axis in axes]
+        table.add_row(name, "ours", *(_show(cell.ours, ours) for cell in line))
+        if any(cell.paper is not None for cell in line):
+            table.add_row("", "paper", *(_show(cell.paper, paper) for cell in line), style="dim")
+    return table
 
 
 def _verdicts(experiment: Experiment, claims: list[Claim], verdicts: list[Verdict]) -> Table:

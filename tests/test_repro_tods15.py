@@ -86,7 +86,7 @@ def test_errors_are_those_of_sorting() -> None:
 
 def test_in_the_worst_case_an_exact_algorithm_holds_the_window_and_pa_misses_most_rows() -> None:
     setting = replace(TINY, data=RECEDING, k=1, size=50, queries=1)
-    found = cost(setting, Effort(share=0.5))
+    found = cost(setting, Effort(rows=25))
     assert (found.references, found.stored) == (50, 50) and found.nanoseconds > 0
     assert result_stream(setting, 0).tolist() == [[0] * (24 * 50 + 1), list(range(24 * 50 + 1))]
     assert errors(replace(setting, core="probabilistic"), Effort(iterations=1)).missed > 24 * 50 / 2
@@ -232,7 +232,7 @@ def test_a_small_run_writes_json_tables_and_a_picture(name: str, tmp_path: Path,
     columns = tuple(column for column in experiment.columns if column.label in ("1", "3", "100", "1,000", "0.4"))
     experiment = replace(experiment, data=data, series=dict(list(experiment.series.items())[:3]), columns=columns)
     steps: list[str] = []
-    effort = Effort(shrink=100 if name != "tods15-fig8" else 40, fewer=50, iterations=2, seconds=0.0)
+    effort = Effort(shrink=100 if name != "tods15-fig8" else 40, fewer=50, rows=100, iterations=2, tries=1)
     taken: many.Taken = {}
     cells = many.run(experiment, effort, taken, steps.append)
     assert len(steps) == 2 * len(columns) and len(cells) == 3 * len(steps)
