@@ -105,8 +105,8 @@ class Crowd:
         queries, k = len(self.asked), max((asked.k for asked in self.asked), default=0)
         old = self.tops
         score, ordinal, count = np.zeros((queries, k)), np.zeros((queries, k), np.int64), np.zeros(queries, np.int64)
-        score[: old.score.shape[0], : old.score.shape[1]] = old.score
-        ordinal[: old.ordinal.shape[0], : old.ordinal.shape[1]] = old.ordinal
+        filled = (slice(len(old.count)), slice(min(k, old.score.shape[1])))  # a query with a larger k may have gone
+        score[filled], ordinal[filled] = old.score[:, : filled[1].stop], old.ordinal[:, : filled[1].stop]
         count[: len(old.count)] = old.count
         self.tops = Tops(score, ordinal, count)
 
