@@ -63,7 +63,7 @@ QUERIES: dict[str, tuple[Callable[[], object], str]] = {
     "a grid without points": (lambda: top(algorithm="probabilistic(grid=10)"), "linear() or distance()"),
     "a grid of snapshots": (
         lambda: top(algorithm="probabilistic(grid=9)", score=sb.linear({"x": 1}), emit="snapshots"),
-        "leave the grid out",
+        "another emit",
     ),
     "count slide above size": (lambda: sb.CountWindow(10, slide=11), "slide 11 exceeds its size 10"),
     "count size 0": (lambda: sb.CountWindow(0), "at least 1"),

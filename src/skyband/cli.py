@@ -131,7 +131,7 @@ def algorithms(as_json: Json = False) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="dim", pad_edge=False, padding=(0, 1, 0, 0))
     for column in rows[0]:
-        table.add_column(column, no_wrap=column != "paper")
+        table.add_column(column, no_wrap=column in ("name", "family"))
     for row in rows:
         table.add_row(*("yes" if cell is True else "no" if cell is False else str(cell) for cell in row.values()))
     Console(highlight=False).print(table)

@@ -123,6 +123,7 @@ class Crowd:
             piece = rows[:, begin : begin + PIECE]
             known = np.ascontiguousarray(np.concatenate([self.rows, piece], axis=1))
             start, self.seen = self.seen, self.seen + piece.shape[1]
+            self._adapt_grid(piece, start)
             self._keep_window(piece, start)
             if self.asked:
                 yield from (self._walk if self.grid else self._scan)(known, self.seen - known.shape[1], start)
@@ -246,6 +247,30 @@ class Crowd:
         point_grid.drop_points(self._points, begin + 1 - size)
         point_grid.add_points(self._points, self._index[0], np.ascontiguousarray(piece), begin)
 
+    def _adapt_grid(self, piece: np.ndarray, begin: int) -> None:
+        """Lay the grid anew when rows have come to range twice as far as it reaches, on any attribute. O(window)."""
+        if self._bounds is None:
+            return
+        finite = np.where(np.isfinite(piece), piece, np.nan)
+        low = np.fmin(np.fmin.reduce(finite, axis=1, initial=np.inf), self._bounds[0])
+        high = np.fmax(np.fmax.reduce(finite, axis=1, initial=-np.inf), self._bounds[1])
+        with np.errstate(over="ignore"):
+            if (high - low <= 2 * (self._bounds[1] - self._bounds[0])).all():
+                return
+        window = self._window()
+        self._bounds, self._reach, self._points = np.stack([low, high]), None, NO_POINTS
+        self._forget_index()
+        if self.refills:
+            self._fill_points(window, begin)
+
+    def _fill_points(self, window: np.ndarray, end: int) -> None:
+        """Enter the rows before the ordinal `end` into an empty window."""
+        begin = end - window.shape[1]
+        self._index = self._indexed(window, end)
+        self._widen(window, end)
+        self._points.marks[point_grid.OLDEST] = begin
+        point_grid.add_points(self._points, self._index[0], window, begin)
+
     def _widen(self, piece: np.ndarray, begin: int) -> None:
         """Cells at the edge reach as far as rows do: when some go beyond, so does the edge, and queries are indexed
         anew."""
@@ -346,14 +371,11 @@ class Crowd:
         self._forget_index()
         self._points = NO_POINTS
         if self.refills and self._bounds is not None:
-            begin = self.seen - arrays["window"].shape[1]
-            self._index = self._indexed(arrays["window"], self.seen)
-            self._points.marks[point_grid.OLDEST] = begin
-            point_grid.add_points(self._points, self._index[0], arrays["window"], begin)
+            self._fill_points(arrays["window"], self.seen)
 
     def _window(self) -> np.ndarray:
         """Attributes of the rows that cores may be filled from, oldest first."""
         if self._points is NO_POINTS:
             return np.zeros((len(self.attributes), 0))
-        rows = np.arange(int(self._points.marks[point_grid.OLDEST]), self.seen)
+        rows = np.arange(int(self._points.marks[point_grid.OLDEST]), int(self._points.ordinal.max()) + 1)
         return np.ascontiguousarray(self._points.rows[:, rows % len(self._points.ordinal)])

@@ -17,7 +17,8 @@ Glossary: gamma pruning coefficient, sigma probability of error, limit most cand
 
 Deviations: sorted arrays for trees; the oldest row's ordinal for the time tree. The sweep counts, for each row, the newer
 ones above it that came since the last sweep, instead of carrying the k newest rows down (algorithm 4): the same rows go. A
-threshold that has fewer than two candidates to be lowered by is reset. In windows whose rows are not known beforehand
+threshold that has fewer than two candidates to be lowered by is reset. Rows of a slide are taken before those that leave with
+it are dropped, so that a sweep may come earlier than printed. In windows whose rows are not known beforehand
 the buffer gives rows back early, as far as theorem 5.1 needs it.
 """
 
@@ -70,6 +71,8 @@ def buffer_of(size: int | None, buffer: int | None) -> int:
     most = BUFFER if size is None else (size + 1) // 2  # theorem 5.1
     if buffer is None:
         return min(BUFFER, most)
+    if buffer < 1:
+        raise QueryError(f"buffer={buffer} holds no row; ask for at least 1, or leave it out")
     if size is not None and buffer > most:
         raise QueryError(
             f"buffer={buffer} is more than half the window of {size} rows, where a filter is no longer exact; "

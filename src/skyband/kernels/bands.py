@@ -41,6 +41,7 @@ SHARE = 1  # relaxed: the pruning coefficient; probabilistic: how far a loss low
 LEVELS = 2
 
 NEVER = np.iinfo(np.int64).max
+FAR = 2.0**62  # more candidates than there can be
 
 
 class Rows(NamedTuple):
@@ -214,7 +215,7 @@ def offer_relaxed(scores, ordinals, counts, marks, levels, b, score, ordinal, la
     if marks[b, STOP] - marks[b, HEAD] - marks[b, K] >= marks[b, LIMIT]:
         sweep(scores, ordinals, counts, marks, b)
         candidates = max(marks[b, STOP] - marks[b, HEAD] - marks[b, K], 0)
-        marks[b, LIMIT] = np.int64(np.ceil((1 + levels[b, SHARE]) * candidates - 1e-9))
+        marks[b, LIMIT] = np.int64(min(np.ceil((1 + levels[b, SHARE]) * candidates - 1e-9), FAR))
     return rank
 
 
@@ -367,11 +368,9 @@ def _expire_anywhere(scores, ordinals, counts, marks, levels, b, first):
         if marks[b, LEAST] < 0:
             continue
         candidates = marks[b, STOP] - marks[b, HEAD] - marks[b, K]
-        apart = np.inf
-        if candidates >= 2:
-            apart = scores[marks[b, STOP] - 2] - scores[marks[b, STOP] - 1]
-        if candidates < marks[b, LEAST] or not apart < np.inf:
-            levels[b, THRESHOLD] = -np.inf
+        last = marks[b, STOP] - 1
+        if candidates >= max(marks[b, LEAST], 2) and scores[last] > -np.inf and scores[last - 1] < np.inf:
+            levels[b, THRESHOLD] -= levels[b, SHARE] * (scores[last - 1] - scores[last])
         else:
-            levels[b, THRESHOLD] -= levels[b, SHARE] * apart
+            levels[b, THRESHOLD] = -np.inf
     return lost
