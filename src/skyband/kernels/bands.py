@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.jit import lean
+from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
 
 STRICT, RELAXED, PROBABILISTIC = 0, 1, 2
@@ -54,20 +54,20 @@ class Rows(NamedTuple):
     )  # int32, of dominators: newer rows of the band that outrank it; -1 - c: c of them, and those that came uncounted
 
 
-@lean
+@tiny
 def has_places(marks, b, count):
     """Are there free places for so many more rows, on either side?"""
     return marks[b, STOP] - marks[b, HEAD] + count <= marks[b, ROOM]
 
 
-@lean
+@tiny
 def floor_of(scores, marks, b):
     """The score of rank k; -inf while the band holds fewer rows."""
     last = marks[b, HEAD] + marks[b, K] - 1
     return scores[last] if last < marks[b, STOP] else -np.inf
 
 
-@lean
+@tiny
 def place_of(scores, ordinals, marks, b, score, ordinal):
     """The first place whose row the new one outranks. O(log rows)."""
     low, high = marks[b, HEAD], marks[b, STOP]
@@ -80,7 +80,7 @@ def place_of(scores, ordinals, marks, b, score, ordinal):
     return low
 
 
-@lean
+@tiny
 def _up(column, begin, stop):
     """Move the rows in [begin, stop) one place towards the worse end."""
     last, count, one = np.uint64(stop), np.uint64(stop - begin), np.uint64(1)  # no sign to check: this is one memmove
@@ -88,7 +88,7 @@ def _up(column, begin, stop):
         column[last - i] = column[last - i - one]
 
 
-@lean
+@tiny
 def _down(column, begin, stop):
     """Move the rows in [begin, stop) one place towards the better end."""
     first, count, one = np.uint64(begin), np.uint64(max(stop - begin, 0)), np.uint64(1)
@@ -135,7 +135,7 @@ def _open(scores, ordinals, counts, marks, b, place):
     return place
 
 
-@lean
+@tiny
 def _put(scores, ordinals, counts, place, score, ordinal, dominators):
     scores[place], ordinals[place], counts[place] = score, ordinal, dominators
 
@@ -275,7 +275,7 @@ def _list(ordinals, count, room, ordinal):
     return count + 1
 
 
-@lean
+@tiny
 def offer_probabilistic(scores, ordinals, counts, marks, levels, b, score, ordinal):
     """Take a row that reaches the threshold (TODS15 algorithm 1). Returns its rank from 0. O(log rows + rows)."""
     place = _open(scores, ordinals, counts, marks, b, place_of(scores, ordinals, marks, b, score, ordinal))
@@ -288,7 +288,7 @@ def offer_probabilistic(scores, ordinals, counts, marks, levels, b, score, ordin
     return place - marks[b, HEAD]
 
 
-@lean
+@tiny
 def offer(scores, ordinals, counts, marks, levels, b, score, ordinal, late):
     """Take a row with a score, `late` if newer ones are held already; needs a free place. Returns its rank among the
     band's rows, from 0, or -1 if it can never rank."""
@@ -310,7 +310,7 @@ def holds(scores, ordinals, marks, b, score, ordinal):
     return place < marks[b, STOP] and ordinals[place] == ordinal
 
 
-@lean
+@tiny
 def expire(scores, ordinals, counts, marks, levels, b, first):
     """Rows before the ordinal `first` have left the window. Returns whether the top-k lost one. O(k) for each lost."""
     marks[b, REACH] = max(marks[b, REACH], first)
@@ -344,7 +344,7 @@ def _expire_top(scores, ordinals, counts, marks, b, first):
     return lost
 
 
-@lean
+@tiny
 def _expire_anywhere(scores, ordinals, counts, marks, levels, b, first):
     """TODS15 algorithm 2, for every expired row: too few candidates let everything in again, otherwise the threshold
     goes down by a share of what the two lowest candidates differ by."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.bands import BEGIN, HEAD, KIND, LIMIT, NEVER, OLDEST, ROOM, STOP, STRICT, THRESHOLD, K, expire, floor_of
-from skyband.kernels.jit import jit, lean
+from skyband.kernels.jit import jit, lean, tiny
 from skyband.kernels.point_grid import search
 from skyband.kernels.pruning import (
     ANSWERS_FULL,
@@ -117,7 +117,7 @@ class Indexed(NamedTuple):
     waiting: np.ndarray  # int64 [queries]: those whose top-k may have changed since their last window
 
 
-@lean
+@tiny
 def _unlink(calendar, entry):
     due = calendar.due[entry]
     if due == NEVER:
@@ -132,7 +132,7 @@ def _unlink(calendar, entry):
     calendar.due[entry] = NEVER
 
 
-@lean
+@tiny
 def _link(calendar, entry, due):
     slot = due % calendar.head.shape[0]
     first = calendar.head[slot]
@@ -142,7 +142,7 @@ def _link(calendar, entry, due):
     calendar.head[slot] = entry
 
 
-@lean
+@tiny
 def _plan(calendar, entry, due, row):
     """See to it that the entry comes up at `due`, or earlier, but after `row`."""
     if due == NEVER or calendar.due[entry] <= due:
@@ -166,7 +166,7 @@ def _plan_query(pruners, calendar, q, size, slide, row):
         _plan(calendar, 2 * q + 1, (marks[core, OLDEST] + size) // slide * slide + slide - 1, row)
 
 
-@lean
+@tiny
 def threshold_of(pruners, q):
     """A row below it cannot matter to query q (TODS15 6.1): PA's threshold, or the filter's rank k."""
     core, sieve = pruners.query[q, CORE], pruners.query[q, FILTER]
@@ -175,7 +175,7 @@ def threshold_of(pruners, q):
     return floor_of(pruners.rows.score, pruners.marks, sieve)
 
 
-@lean
+@tiny
 def _needs_index(pruners, indexed, q):
     """Does the query need more cells than it monitors, or have those cost more than indexing it anew?"""
     return threshold_of(pruners, q) < indexed.threshold[q] or indexed.vain[q] > PATIENCE + indexed.cells[q]

@@ -64,3 +64,8 @@ def lean(function: Kernel) -> Kernel:
     """Like `jit`, for short steps that allocate nothing: the references of the arrays handed over are not counted,
     which would cost more than such a step."""
     return cast(Kernel, numba.njit(_nrt=False, **_FLAGS)(function))
+
+
+def tiny(function: Kernel) -> Kernel:
+    """Like `lean`, for a few lines that are part of whatever calls them."""
+    return cast(Kernel, numba.njit(_nrt=False, forceinline=True, **_FLAGS)(function))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.bands import HEAD, NEVER, OLDEST, STOP, THRESHOLD, K, Rows, expire, floor_of, has_places, holds, offer
-from skyband.kernels.jit import jit, lean
+from skyband.kernels.jit import jit, lean, tiny
 
 # columns of Pruners.query
 CORE = 0  # its band
@@ -54,7 +54,7 @@ class Answers(NamedTuple):
     used: np.ndarray  # int64 [2]: answers written, ranks written
 
 
-@lean
+@tiny
 def crowded(marks, query, q):
     """A band of the query without room for what one step may add, or DONE."""
     core, sieve = query[q, CORE], query[q, FILTER]
@@ -102,7 +102,7 @@ def step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_
     return touched
 
 
-@lean
+@tiny
 def next_at_least(scores, begin, stop, floor):
     """The first place in [begin, stop) with a score at or above the floor; `stop` if there is none."""
     at, end = np.uint64(begin), np.uint64(max(begin, stop))  # no view and no sign to check: this is vectorized and cheap
@@ -119,7 +119,7 @@ def next_at_least(scores, begin, stop, floor):
     return np.int64(at)
 
 
-@lean
+@tiny
 def _next_row(scores, marks, levels, query, q, row, upto, arriving, arriving_from, leaving, leaving_from):
     """The first row in [row, upto) whose arrival can change a band, or `upto`."""
     sieve = query[q, FILTER]

@@ -23,7 +23,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic, overload
 
-from skyband.kernels.jit import jit, lean
+from skyband.kernels.jit import jit, lean, tiny
 
 DISTANCE_L2 = 0  # sqrt(sum of weight · (x - point)²)
 DISTANCE_L1 = 1  # sum of weight · |x - point|
@@ -78,7 +78,7 @@ def empty_grid(low: np.ndarray, high: np.ndarray, resolution: int, queries: int)
     return Grid(low, scale, edge, members, np.zeros((queries, 2, low.size), np.int64))
 
 
-@lean
+@tiny
 def _coordinate(x, low, scale, resolution):
     """The cell of x along one attribute. Never falls while x rises, infinities included; NaN is in the first cell."""
     place = (x - low) * scale
@@ -110,7 +110,7 @@ def _find_edges(low, scale, edge):
             edge[axis, c] = number[0] if above >= 0 else -number[0]
 
 
-@lean
+@tiny
 def cell_of(grid, x):
     """The number of the cell the row x (float64 [d]) falls into; of a row with a NaN, of some cell."""
     resolution = grid.edge.shape[1] - 1
@@ -132,7 +132,7 @@ def cells_of(grid, rows):
 # scores -----------------------------------------------------------------------------------------------------
 
 
-@lean
+@tiny
 def _term(kind, x, point, weight):
     """What one attribute adds to the sum. A weight of 1 changes no bit."""
     if kind == LINEAR:
@@ -141,12 +141,12 @@ def _term(kind, x, point, weight):
     return weight * (apart * apart if kind == DISTANCE_L2 else abs(apart))
 
 
-@lean
+@tiny
 def _turned(kind, sign, total):
     return sign * (math.sqrt(total) if kind == DISTANCE_L2 else total)
 
 
-@lean
+@tiny
 def score_of(questions, q, row):
     """The turned score of one row (float64 [d]) for query q: bit for bit that of the score's expression tree."""
     kind = questions.kind[q]
@@ -381,7 +381,7 @@ def _compiled_lowest_bit(bits):
     return lambda bits: _trailing_zeros(bits)
 
 
-@lean
+@tiny
 def next_member(members, cell, q):
     """The first query after q that monitors the cell, or -1: begin with q = -1. O(1 + words without a query)."""
     start = q + 1
