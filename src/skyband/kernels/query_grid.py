@@ -23,7 +23,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic, overload
 
-from skyband.kernels.jit import jit, lean, tiny
+from skyband.kernels.jit import jit, tiny
 
 DISTANCE_L2 = 0  # sqrt(sum of weight · (x - point)²)
 DISTANCE_L1 = 1  # sum of weight · |x - point|
