@@ -313,13 +313,15 @@ class Crowd:
 
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""
-        marks = self.state.marks
+        lasts = [self.seen // asked.slide * asked.slide - asked.size for asked in self.asked]  # first rows of last windows
+        base = max(base, min(lasts, default=self.seen), 0)
+        held = np.zeros(max(self.seen - base, 0), bool)
+        bands.mark_held(self.state.rows.ordinal, self.state.marks, base, held)
+        tops = self.in_tops()
+        held[tops[tops >= base] - base] = True
         kept = self.asked[0].size if self.refills else self.rows.shape[1]  # any row of the window may be searched for
-        waits = np.arange(max(self.seen - kept, base, 0), self.seen)
-        parts = [waits, self.in_tops()]
-        parts += [self.state.rows.ordinal[low:high] for low, high in marks[:, [bands.HEAD, bands.STOP]].tolist()]
-        found = np.concatenate(parts)
-        return np.unique(found[found >= base])
+        held[max(self.seen - kept - base, 0) :] = True
+        return base + np.flatnonzero(held)
 
     def in_tops(self) -> np.ndarray:
         """Ordinals in some query's last answer."""

@@ -67,6 +67,15 @@ def floor_of(scores, marks, b):
     return scores[last] if last < marks[b, STOP] else -np.inf
 
 
+@lean
+def mark_held(ordinals, marks, base, held):
+    """Set held[row - base] for every row of the bands from the ordinal `base` on."""
+    for b in range(marks.shape[0]):
+        for i in range(marks[b, HEAD], marks[b, STOP]):
+            if ordinals[i] >= base:
+                held[ordinals[i] - base] = True
+
+
 @tiny
 def place_of(scores, ordinals, marks, b, score, ordinal):
     """The first place whose row the new one outranks. O(log rows)."""
