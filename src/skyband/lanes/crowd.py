@@ -129,11 +129,12 @@ class CrowdLane(Lane):
         keys = (np.array(self.uids, np.int64)[emitted.query[places]] << _UID_SHIFT) + emitted.ordinal[places]
         order = np.lexsort((places, emitted.window_end[places]))  # the first in time, wherever it stands
         keys, first_places = np.unique(keys[order], return_index=True)
-        fresh = ~np.isin(keys, self.ranked, assume_unique=True)
+        at = self.ranked.searchsorted(keys)
+        fresh = np.append(self.ranked, -1)[at] != keys
         keep = np.ones(len(emitted.query), bool)
         keep[places] = False
         keep[places[order[first_places[fresh]]]] = True
-        self.ranked = np.union1d(self.ranked, keys[fresh])
+        self.ranked = np.insert(self.ranked, at[fresh], keys[fresh])
         if len(self.ranked) > self.ranked_limit:
             oldest = self.structure.seen - max(member.size for member in self.members)
             rows, uids = self.ranked & ((1 << _UID_SHIFT) - 1), self.ranked >> _UID_SHIFT
