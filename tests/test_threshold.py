@@ -114,6 +114,14 @@ def test_everything_that_left_is_forgotten() -> None:
     assert monitor.stats("q")["candidates"] == 0 and len(monitor.top("q")) == 0
 
 
+def test_an_answer_that_has_been_long_may_become_short() -> None:
+    monitor = sb.Monitor([sb.Threshold(name="q", above=0.5, score="x", window=sb.CountWindow(700, slide=7))])
+    monitor.push({"x": np.ones(70_000)})
+    for _ in range(100):
+        monitor.push({"x": np.zeros(7)})
+    assert len(monitor.top("q")) == 0
+
+
 @pytest.mark.parametrize(
     ("given_", "text"),
     [

@@ -30,7 +30,8 @@ class Above(Ranked):
         return self.candidates + int(np.count_nonzero(~np.isnan(scores)))
 
     def _prepare(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None) -> None:
-        self._state = self._with_room(max(self._largest_answer(scores), len(self._state.score)))
+        self._most = self._largest_answer(scores)
+        self._state = self._with_room(max(self._most, len(self._state.score)))
         missing = len(self._state.score) - self.tops.score.shape[1]
         if missing > 0:
             wider = [np.pad(column, ((0, 0), (0, missing))) for column in self.tops[:2]]
@@ -43,7 +44,7 @@ class Above(Ranked):
         return kernel.Kept(score, ordinal, self._state.marks)
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
-        return int(kernel.run(self._state, self.tops, begin, scores, windows, start, results))
+        return int(kernel.run(self._state, self.tops, begin, scores, windows, start, self._most, results))
 
     @property
     def candidates(self) -> int:

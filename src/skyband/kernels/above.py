@@ -36,9 +36,9 @@ def _expire(kept, first):
 
 
 @jit
-def run(kept, tops, begin, scores, windows, start, results):
-    """Take rows and answer windows from `start` on; returns the first one not answered. O(rows held) for a window that
-    differs from the one before, O(log rows) for each row that came in."""
+def run(kept, tops, begin, scores, windows, start, most, results):
+    """Take rows and answer windows from `start` on; returns the first one not answered. No answer has more than `most`
+    rows. O(rows held) for a window that differs from the one before, O(log rows) for each row that came in."""
     marks = kept.marks
     room = kept.score.shape[0]
     new_score, new_ordinal = np.empty(room), np.empty(room, np.int64)
@@ -47,7 +47,7 @@ def run(kept, tops, begin, scores, windows, start, results):
     used = 0
     for at in range(start, windows.query.shape[0]):
         first, end = windows.first[at], windows.end[at]
-        if not has_room(results, used, room):
+        if not has_room(results, used, most):
             return at
         changed = marks[OLDEST] < first or tops.count[0] != marks[COUNT]  # the latter after a gap that emptied it
         if marks[OLDEST] < first:
