@@ -127,7 +127,7 @@ def reloaded(monitor: sb.Monitor) -> sb.Monitor:
 def near(number: int, algorithm: str, **more: Any) -> sb.TopK:
     point = {"x": (number * 7 % 11) / 11, "y": (number * 5 % 13) / 13}
     given: dict[str, Any] = {"k": 4, "window": sb.CountWindow(500), "order": "asc", "algorithm": algorithm, **more}
-    return sb.TopK(name=f"near{number}", score=sb.distance(point), **given)
+    return sb.TopK(name=f"near{number}", **{"score": sb.distance(point), **given})
 
 
 def points(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -220,3 +220,31 @@ def test_a_probabilistic_query_misses_fewer_than_its_bound_on_random_order() -> 
     pairs, wanted = (set(zip(t["query"].to_pylist(), t["seq"].to_pylist(), strict=True)) for t in (found, right))
     assert len(wanted - pairs) / 30 <= 0.1 * 20_000 / 500
     assert len(pairs - wanted) / 30 <= 1.5 * 0.1 * 20_000 / 500
+
+
+def test_what_cannot_be_scored_or_held_is_refused_before_anything_changes() -> None:
+    monitor = sb.Monitor([near(0, "sma")])
+    monitor.push({"x": pa.nulls(3), "y": [1.0, 2.0, 3.0]})
+    with pytest.raises(sb.SchemaError, match="needs the column 'x' as a number"):
+        monitor.push({"x": ["a", "b"], "y": [1.0, 2.0]})
+    monitor.push({"x": [1.0, 2.0], "y": [1.0, 2.0]})
+    assert monitor.top("near0")["seq"].to_pylist() == [3, 4]
+    monitor.add(near(1, "relaxed", k=10**12, window=sb.CountWindow(10**13)))
+    with pytest.raises(sb.QueryError, match="not memory enough to answer 'near1'"):
+        monitor.push({"x": [1.0], "y": [1.0]})
+    monitor.cancel("near1")
+    monitor.push({"x": [0.0], "y": [0.0]})
+    assert monitor.top("near0")["seq"].to_pylist() == [5, 3, 4]
+    with pytest.raises(sb.QueryError, match="too many cells"):
+        near(2, "probabilistic(grid=1000)", score=sb.linear(dict.fromkeys("abcd", 1.0)))
+
+
+def test_a_score_that_overflows_to_no_number_is_counted() -> None:
+    score = sb.distance({"x": 0.0, "y": 0.0}, weights={"x": 0.0, "y": 1.0})
+    queries = [
+        sb.TopK(name=name, k=1, score=score, order="asc", window=sb.CountWindow(5), algorithm=name)
+        for name in ("relaxed", "sma", "shared")
+    ]
+    monitor = sb.Monitor(queries)
+    monitor.push({"x": [1e200, 1.0, np.inf], "y": [1.0, 1.0, 1.0]})
+    assert [monitor.stats(query.name)["nulls"] for query in queries] == [2, 2, 2]

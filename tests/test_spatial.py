@@ -168,6 +168,25 @@ def test_answers_stay_those_of_sorting_when_the_range_changes(core: str, stream:
             assert crowd.tops.ordinal[number, : crowd.tops.count[number]].tolist() == wanted
 
 
+@pytest.mark.parametrize("core", ["tma", "sma"])
+@pytest.mark.parametrize(
+    ("k", "size", "slide", "scores"),
+    [
+        (2, 3, 1, [0.0, -np.inf, -np.inf, np.nan]),
+        (2, 2, 2, [-np.inf, 0.0, -np.inf, -np.inf]),
+        (2, 4, 2, [np.nan, 1.0, 5.0, 4.0, 3.0, 2.0, np.nan, -np.inf, np.nan, -np.inf]),
+    ],
+)
+def test_the_worst_score_there_is_ranks_too(core: str, k: int, size: int, slide: int, scores: list[float]) -> None:
+    crowd = Crowd(("x",), grid=2)
+    crowd.add(Asked(sb.linear({"x": 1.0}), "desc", k, size, slide, core))
+    for seen, score in enumerate(scores, 1):
+        push(crowd, np.array([[score]]))
+        end = seen // slide * slide
+        held_rows = [(-scores[row], -row) for row in range(max(end - size, 0), end) if not np.isnan(scores[row])]
+        assert crowd.tops.ordinal[0, : crowd.tops.count[0]].tolist() == [-row for _, row in sorted(held_rows)[:k]], seen
+
+
 # --- bad input --------------------------------------------------------------------------------------------
 
 

@@ -158,6 +158,9 @@ class Monitor:
         moments = self._early_moments(clock)
         times = clock.read(table) if clock is not None else None
         places = [place(query, schema, clock) for query in self._waiting]
+        if schema != self._schema:  # a column that was all null has taken a type
+            for query in self._queries.values():
+                place(query, schema, clock)
         if clock is not None and times is not None:
             spans = [one.size + one.slide for one in places if not isinstance(one.query.window, CountWindow)]
             spans += [m.size + m.slide for _, _, lane in self._lanes if isinstance(lane, TimeLane) for m in lane.members]
@@ -298,8 +301,9 @@ class Monitor:
     def stats(self, name: str) -> Mapping[str, Any]:
         """How a query is doing: algorithm, rows, late, nulls, candidates, bytes.
 
-        `candidates` and `bytes` are those of the structure it shares with the other queries on its score. An answer that
-        is not exact adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average over streams
+        `candidates` and `bytes` are those of the structure it shares with the other queries on its score; among queries with
+        scores of their own, `candidates` is the query's, and `searches` says how often one was filled from the window. An
+        answer that is not exact adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average over streams
         in random order.
         """
         self._usable()

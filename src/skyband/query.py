@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
 from skyband.algorithms import check, settled
@@ -16,6 +17,8 @@ from skyband.window import CountWindow, Duration, TimeWindow, Window
 
 ORDERS = ("desc", "asc")
 EMISSIONS = ("changes", "snapshots", "arrivals", "none")
+
+_MOST_CELLS = 1 << 24  # of a grid
 
 Region: TypeAlias = Mapping[str, tuple[float | None, float | None]]
 
@@ -54,8 +57,9 @@ class TopK:
         object.__setattr__(self, "k", self.k.__index__())
         if self.k < 1:
             raise QueryError(f"query {self.name!r}: k must be at least 1, got {self.k}")
-        if not isinstance(self.error, int | float) or not 0 <= self.error < 1:
+        if not _is_number(self.error) or not 0 <= self.error < 1:
             raise QueryError(f"query {self.name!r}: error must be at least 0 and below 1, got {self.error!r}")
+        object.__setattr__(self, "error", float(self.error))
         if not isinstance(self.algorithm, str):
             raise QueryError(f"query {self.name!r}: algorithm must be a name of skyband.algorithms(), got {self.algorithm!r}")
         try:
@@ -78,6 +82,11 @@ class TopK:
             raise QueryError(f"{what} needs a score given by {makers}, got {self.score!r}; use another algorithm, or 'auto'")
         if not isinstance(self.window, CountWindow) or self.where is not None or self.emit == "snapshots":
             raise QueryError(f"{what} needs a CountWindow, no where, and another emit than 'snapshots'; use 'auto'")
+        pairs = self.score.weights if isinstance(self.score, Linear) else self.score.point
+        if max(options.get("grid", 2), 2) ** len(pairs) > _MOST_CELLS:
+            raise QueryError(
+                f"{what} over {len(pairs)} attributes makes a grid of too many cells; use fewer of either, or 'auto'"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values; a callable score is named, not stored."""
@@ -115,8 +124,12 @@ class Threshold:
 
     def __post_init__(self) -> None:
         _check_common(self)
-        if isinstance(self.above, bool) or not isinstance(self.above, int | float) or math.isnan(self.above):
+        if not _is_number(self.above) or math.isnan(self.above):
             raise QueryError(f"query {self.name!r}: above must be a number, got {self.above!r}")
+        try:
+            object.__setattr__(self, "above", float(self.above))
+        except OverflowError:
+            raise QueryError(f"query {self.name!r}: above is beyond what a float64 holds; give a smaller number") from None
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values; a callable score is named, not stored."""
@@ -164,6 +177,11 @@ def _check_common(query: Query) -> None:
     if isinstance(query.where, Mapping):
         bounds = {column: tuple(None if end is None else float(end) for end in span) for column, span in query.where.items()}
         object.__setattr__(query, "where", bounds)
+
+
+def _is_number(value: object) -> bool:
+    """NumPy's numbers are some too, truth values are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _plain(span: Duration) -> int | str:

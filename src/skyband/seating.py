@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from skyband.algorithms import with_error
+from skyband.algorithms import settled, with_error
 from skyband.clock import Clock
 from skyband.errors import QueryError
 from skyband.lanes import CountLane, CrowdLane, Lane, Member, TimeLane, crowd_key
@@ -65,6 +66,7 @@ def seat(places: list[Place], since: int) -> list[tuple[Hashable, Door, Lane]]:
     seated: list[tuple[Hashable, Door, Lane]] = []
     for one in places:
         if one.in_crowd:
+            _check_memory(one)
             continue
         lane = next((x for key, _, x in seated if key == one.key and x.admits(one.algorithm)), None)
         if lane is None:
@@ -83,6 +85,17 @@ def seat(places: list[Place], since: int) -> list[tuple[Hashable, Door, Lane]]:
                 f"there is not memory enough to answer {names}: {problem}; ask for a smaller k or window"
             ) from problem
     return seated
+
+
+def _check_memory(one: Place) -> None:
+    """QueryError when a crowd could not take the query up for want of memory."""
+    rows = 8 * one.query.k + (one.size + one.slide if settled(one.algorithm)[0].family == "spatial" else 0)
+    try:
+        np.empty((rows, 8))
+    except (MemoryError, ValueError) as problem:
+        raise QueryError(
+            f"there is not memory enough to answer {one.query.name!r}: {problem}; ask for a smaller k or window"
+        ) from problem
 
 
 def join_crowds(places: list[Place], lanes: list[tuple[Hashable, Door | None, Lane]], since: int) -> None:

@@ -85,7 +85,7 @@ TABLE: tuple[Entry, ...] = (
     _ranked("sap-equal-eager", "TKDE17 6.2 (no delay)", "sap:SAP", policy="equal", formation="eager"),
     _ranked("sap-equal-rescan", "TKDE17 6.2 (no S-AVL)", "sap:SAP", policy="equal", meaningful="sorted"),
     _ranked("shared", "TKDE17 3, ICDE24 (idea)", "shared:SharedViews"),
-    Entry("above", "SIGMOD06 7", "threshold", True, "count, time", False, "a bound", "above:Above"),
+    Entry("above", "SIGMOD06 7", "spatial", True, "count, time", False, "a bound", "above:Above"),
     _spatial("tma", "SIGMOD06 4", "tma", "a linear or distance score"),
     _spatial("sma", "SIGMOD06 5", "sma", "a linear or distance score"),
     _spatial("cpm", "TODS15 2 (CPM/w)", "tma", "a distance score"),
@@ -120,6 +120,8 @@ def settled(text: str) -> tuple[Entry, dict[str, Any]]:
     options: dict[str, Any] = {}
     for part in filter(None, (match["options"] or "").split(",")):
         key, _, value = (piece.strip() for piece in part.partition("="))
+        if key in options:
+            raise QueryError(f"algorithm {text!r}: {key!r} is given twice; give it once")
         if key not in found.settable:
             may = ", ".join(found.settable) or "none"
             raise QueryError(f"algorithm {text!r}: {key!r} is not an option of {found.name!r}; it has: {may}")
@@ -159,7 +161,7 @@ def check(text: str, k: int, rows: int | None, error: float) -> None:
     """QueryError when the algorithm cannot answer the best `k` of `rows` rows (None: not known beforehand) with that
     error."""
     named, options = settled(text) if text != "auto" else (None, {})
-    if named is not None and named.family == "threshold":
+    if named is not None and named.name == "above":
         raise QueryError(f"{text!r} answers Threshold queries; ask a Threshold, or choose another algorithm")
     if named is not None and named.windows == "count" and rows is None:
         raise QueryError(f"{text!r} needs a window of a known number of rows: use CountWindow, or another algorithm")

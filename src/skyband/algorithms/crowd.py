@@ -9,8 +9,14 @@ Paper: TODS15 section 6 (shared buffer, time tree, query index), 6.1 (indexing t
 query's core. Cost a row: the sum of the queries'; with a grid, of those whose threshold the row's cell can reach.
 Memory: what the queries hold, and the attributes of the last b rows.
 
+Cores of SIGMOD06 are filled from the window's points, which are then kept by cell: TMA (section 4) holds the top-k and
+searches when it has lost one, SMA (section 5) a skyband of the rows above its threshold and searches when it has fewer than
+k. Both are exact; a search opens the cells that can hold one of the k best. Memory: the points of the window besides.
+
 Deviations: a query that monitors cells in vain is indexed anew when that has cost more than the change; one that needs
-more cells gets some more than it needs. Grid bounds are those of the first rows; cells at the edge reach to infinity.
+more cells gets some more than it needs. The grid is laid over the first rows, and anew, in O(window), when rows come to range
+twice as far; cells at its edge reach to infinity, or, where the window is kept, as far as its rows. A skyband of SMA that has
+grown to twice k is cut back to the k best, as after a search.
 """
 
 from __future__ import annotations
@@ -180,7 +186,7 @@ class Crowd:
         grid, indexed, calendar = self._index
         size, slide = self.asked[0].size, self.asked[0].slide
         progress = np.zeros(kernel.PROGRESS, np.int64)
-        progress[[kernel.ROW, kernel.MEMBER]] = begin, pruning.NONE
+        progress[[kernel.ROW, kernel.MEMBER, kernel.SEARCHED]] = begin, pruning.NONE, pruning.NONE
         progress[kernel.WAITING] = int(indexed.waits.sum())
         answers = self._answers()
         while True:
@@ -280,9 +286,10 @@ class Crowd:
         low, high = np.fmin.reduce(piece, axis=1, initial=np.inf), np.fmax.reduce(piece, axis=1, initial=-np.inf)
         if (low >= edge[:, 0]).all() and (high <= edge[:, -1]).all():
             return
-        slack = 0.05 * np.maximum(np.fmax(high, edge[:, -1]) - np.fmin(low, edge[:, 0]), 0)
-        edge[:, 0] = np.where(low < edge[:, 0], low - slack, edge[:, 0])
-        edge[:, -1] = np.where(high > edge[:, -1], high + slack, edge[:, -1])
+        with np.errstate(invalid="ignore"):  # edges at infinity
+            slack = 0.05 * np.maximum(np.fmax(high, edge[:, -1]) - np.fmin(low, edge[:, 0]), 0)
+            edge[:, 0] = np.where(low < edge[:, 0], low - slack, edge[:, 0])
+            edge[:, -1] = np.where(high > edge[:, -1], high + slack, edge[:, -1])
         self._reach = np.stack([edge[:, 0], edge[:, -1]])
         size, slide = self.asked[0].size, self.asked[0].slide
         kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
@@ -302,6 +309,11 @@ class Crowd:
         order; 0: it is exact."""
         asked = self.asked[number]
         return asked.options.get("sigma", SIGMA) * rows / asked.size if asked.core == "probabilistic" else 0.0
+
+    @property
+    def largest_number(self) -> float:
+        """The greatest of the queries' weights and coordinates, by amount."""
+        return float(max(np.abs(self.questions.point).max(initial=0.0), np.abs(self.questions.weight).max(initial=0.0)))
 
     def unscored(self, rows: np.ndarray) -> np.ndarray:
         """How many of the rows have no score, for each query."""

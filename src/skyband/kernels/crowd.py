@@ -44,7 +44,8 @@ STAGE = 4  # walk: what of it is next
 MEMBER = 5  # walk: the query last looked at in this stage
 WAITING = 6  # walk: how many queries wait for an answer
 SEARCHES = 7  # walk: how many there have been
-PROGRESS = 8
+SEARCHED = 8  # walk: the query just filled, or NONE
+PROGRESS = 9
 
 PATIENCE = 128  # rows seen in vain that cost as much as indexing a query anew
 MARGIN = 0.25  # by how much of the distance from the best row to the threshold more is monitored
@@ -284,14 +285,17 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
             return ANSWERS_FULL
         if query[q, SIZE] == 0:
             expire(scores, ordinals, counts, marks, levels, core, row + 1 - size)
-            if query[q, REFILLS] == 1:
+            if query[q, REFILLS] > 0:
                 held = marks[core, STOP] - marks[core, HEAD]
-                if held < marks[core, K] and levels[core, THRESHOLD] > -np.inf:
-                    progress[MEMBER] = q
+                whole = query[q, REFILLS] == 1 and marks[core, KIND] == STRICT  # a top-k alone drops rows unasked
+                if held < marks[core, K] and not whole and progress[SEARCHED] != q:
+                    progress[MEMBER] = progress[SEARCHED] = q
                     return SEARCH
+                progress[SEARCHED] = NONE
                 # the first answer, when it holds all rows so far, or a threshold from long ago that lets too many in
-                loose = levels[core, THRESHOLD] == -np.inf or (marks[core, KIND] == STRICT and held > marks[core, LIMIT])
+                loose = query[q, REFILLS] == 1 or (marks[core, KIND] == STRICT and held > marks[core, LIMIT])
                 if held >= marks[core, K] and loose:
+                    query[q, REFILLS] = 2
                     marks[core, STOP] = marks[core, HEAD] + marks[core, K]
                     levels[core, THRESHOLD] = floor_of(scores, marks, core)
             _plan_query(pruners, calendar, q, size, slide, row)
@@ -361,6 +365,7 @@ def _fill(pruners, q, score, ordinal, count):
         counts[head + i] = dominators
         oldest = min(oldest, ordinal[i])
     marks[core, HEAD], marks[core, STOP], marks[core, OLDEST] = head, head + count, oldest
+    pruners.query[q, REFILLS] = 1 + (count == marks[core, K])
     pruners.levels[core, THRESHOLD] = score[count - 1] if count == marks[core, K] else -np.inf
 
 

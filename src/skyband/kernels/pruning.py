@@ -24,7 +24,7 @@ TAKEN = 4  # ordinal of the next row
 LEFT = 5  # ordinal of the next row to leave the buffer
 TOUCHED = 6  # the row whose coming changed the top-k since the last answer, plus 1; 0: none did
 UNEVEN = 7  # 1: windows of any number of rows, so the buffer may have to give rows back early
-REFILLS = 8  # 1: a core that holds too few rows is filled from the window again (SIGMOD06)
+REFILLS = 8  # a core that is filled from the window again (SIGMOD06); 1: it holds every row that may rank, 2: it may not
 COLUMNS = 9
 
 NONE = -1

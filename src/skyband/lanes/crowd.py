@@ -21,6 +21,7 @@ from skyband.window import CountWindow
 if TYPE_CHECKING:
     from skyband.algorithms.crowd import Crowd
 
+_MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
 
 
@@ -143,9 +144,11 @@ class CrowdLane(Lane):
         return emitted.where(keep)
 
     def _nulls(self, rows: np.ndarray) -> np.ndarray:
-        """How many rows have no score, for each query: only rows with an attribute that is not finite can lack one."""
+        """How many rows have no score, for each query: only rows with an attribute that is not finite, or that arithmetic
+        may take beyond that, can lack one."""
         counts = np.zeros(len(self.members), np.int64)
-        odd = np.flatnonzero(~np.isfinite(rows).all(axis=0))
+        largest = max(self.structure.largest_number, 1.0)
+        odd = np.flatnonzero(~(np.abs(rows) < _MODERATE / largest).all(axis=0))
         if len(odd):
             counts += self.structure.unscored(np.ascontiguousarray(rows[:, odd]))
         return counts
