@@ -303,8 +303,8 @@ class Monitor:
 
         `candidates` and `bytes` are those of the structure it shares with the other queries on its score; among queries with
         scores of their own, `candidates` is the query's, and `searches` says how often one was filled from the window. An
-        answer that is not exact adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average over streams
-        in random order.
+        answer that is not exact adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average
+        over streams in random order.
         """
         self._usable()
         query = self._query(name)
