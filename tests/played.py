@@ -128,3 +128,10 @@ def by_query(events: Sequence[Event]) -> dict[str, list[Event]]:
     for event in events:
         found.setdefault(event.query, []).append(event)
     return found
+
+
+def reloaded(monitor: Any) -> Any:
+    """The monitor as it comes back from what is written down of it."""
+    from skyband.saving import monitor_from_bytes, monitor_to_bytes
+
+    return monitor_from_bytes(sb.Monitor, monitor_to_bytes(monitor), {})

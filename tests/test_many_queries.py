@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skyband as sb
-from played import events_of, plain_events
+from played import events_of, plain_events, reloaded
 from reference import Asked, Reference, Row
 from skyband.lanes import CrowdLane
 from skyband.monitor import BOUNDS
@@ -116,12 +116,6 @@ def test_answers_are_those_of_the_meaning_while_queries_come_and_go(indexed: boo
             if tag and standing.since < reference.arrived:
                 stats = monitor.stats(name)
                 assert (stats["rows"], stats["nulls"]) == (reference.arrived - standing.since, standing.nulls)
-
-
-def reloaded(monitor: sb.Monitor) -> sb.Monitor:
-    from skyband.saving import monitor_from_bytes, monitor_to_bytes
-
-    return monitor_from_bytes(sb.Monitor, monitor_to_bytes(monitor), {})
 
 
 def near(number: int, algorithm: str, **more: Any) -> sb.TopK:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skyband as sb
-from played import batch_of, events_of, plain_events, reference_top, top_of
+from played import batch_of, events_of, plain_events, reference_top, reloaded, top_of
 from reference import Asked, Reference, Row
 
 values = st.sampled_from([0.0, 1.0, 2.0, 3.0, -1.0, math.inf, -math.inf, math.nan, None])
@@ -77,12 +77,6 @@ def test_answers_are_those_of_the_meaning(data: st.DataObject) -> None:
             if standing.since < reference.arrived:
                 stats = monitor.stats(name)
                 assert (stats["late"], stats["nulls"], stats["algorithm"]) == (standing.late, standing.nulls, "above")
-
-
-def reloaded(monitor: sb.Monitor) -> sb.Monitor:
-    from skyband.saving import monitor_from_bytes, monitor_to_bytes
-
-    return monitor_from_bytes(sb.Monitor, monitor_to_bytes(monitor), {})
 
 
 def test_a_long_stream_beside_a_top_k_and_with_an_expression() -> None:

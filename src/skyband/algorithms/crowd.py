@@ -31,6 +31,7 @@ from skyband.algorithms.asked import Asked, questions_of, resolution
 from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
 from skyband.errors import QueryError
 from skyband.kernels import bands, point_grid, pruning, query_grid
+from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
 from skyband.kernels.tables import Results, Tops
 from skyband.state import pack, unpack
@@ -60,7 +61,7 @@ class Crowd:
         self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
         self._questions: query_grid.Questions | None = None
         self._bounds: np.ndarray | None = None  # of the grid: [2, d]
-        self._index: tuple[query_grid.Grid, kernel.Indexed, kernel.Calendar] | None = None
+        self._index: tuple[query_grid.Grid, kernel.Indexed, calendar_kernel.Calendar] | None = None
         self._points = NO_POINTS  # the window by cell, where cores are filled from it
         self._reach: np.ndarray | None = None  # how far the grid's outermost cells reach then: [2, d]
         self.searches = 0  # how often one was
@@ -204,7 +205,7 @@ class Crowd:
             if status >= 0:
                 self.state = with_room(self.state, status)
 
-    def _indexed(self, rows: np.ndarray, begin: int) -> tuple[query_grid.Grid, kernel.Indexed, kernel.Calendar]:
+    def _indexed(self, rows: np.ndarray, begin: int) -> tuple[query_grid.Grid, kernel.Indexed, calendar_kernel.Calendar]:
         """The grid over the first rows' bounds, every query indexed as it stands, and the calendar."""
         if self._bounds is None:
             finite = [row[np.isfinite(row)] for row in rows]
@@ -233,7 +234,7 @@ class Crowd:
         size, slide = self.asked[0].size, self.asked[0].slide
         ring = size + slide + 2
         head, after, before = (np.full(room, pruning.NONE, np.int64) for room in (ring, 2 * queries, 2 * queries))
-        calendar = kernel.Calendar(head, after, before, np.full(2 * queries, bands.NEVER, np.int64))
+        calendar = calendar_kernel.Calendar(head, after, before, np.full(2 * queries, bands.NEVER, np.int64))
         kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
         return grid, indexed, calendar
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.bands import BEGIN, HEAD, KIND, LIMIT, NEVER, OLDEST, ROOM, STOP, STRICT, THRESHOLD, K, expire, floor_of
+from skyband.kernels.calendar import plan, unlink
 from skyband.kernels.jit import jit, lean, tiny
 from skyband.kernels.point_grid import search
 from skyband.kernels.pruning import (
@@ -98,16 +99,6 @@ def scan(pruners, questions, slides, rows, rows_from, begin, stop, progress, arr
 # by the grid ------------------------------------------------------------------------------------------------
 
 
-class Calendar(NamedTuple):
-    """Which queries have a row that leaves, by the row whose arrival makes it leave. One entry a query for what its
-    filter, or else its probabilistic core, holds, one for the top-k of any other core. An entry may be early."""
-
-    head: np.ndarray  # int64 [ring]: first entry of the row number modulo the ring
-    after: np.ndarray  # int64 [entries]: the next entry of that row, or NONE
-    before: np.ndarray  # int64 [entries]: the one before, or NONE
-    due: np.ndarray  # int64 [entries]: the row, NEVER if it is in no list
-
-
 class Indexed(NamedTuple):
     """How each query is indexed."""
 
@@ -118,53 +109,19 @@ class Indexed(NamedTuple):
     waiting: np.ndarray  # int64 [queries]: those whose top-k may have changed since their last window
 
 
-@tiny
-def _unlink(calendar, entry):
-    due = calendar.due[entry]
-    if due == NEVER:
-        return
-    after, before = calendar.after[entry], calendar.before[entry]
-    if before == NONE:
-        calendar.head[due % calendar.head.shape[0]] = after
-    else:
-        calendar.after[before] = after
-    if after != NONE:
-        calendar.before[after] = before
-    calendar.due[entry] = NEVER
-
-
-@tiny
-def _link(calendar, entry, due):
-    slot = due % calendar.head.shape[0]
-    first = calendar.head[slot]
-    calendar.after[entry], calendar.before[entry], calendar.due[entry] = first, NONE, due
-    if first != NONE:
-        calendar.before[first] = entry
-    calendar.head[slot] = entry
-
-
-@tiny
-def _plan(calendar, entry, due, row):
-    """See to it that the entry comes up at `due`, or earlier, but after `row`."""
-    if due == NEVER or calendar.due[entry] <= due:
-        return
-    _unlink(calendar, entry)
-    _link(calendar, entry, max(due, row + 1))
-
-
 @lean
 def _plan_query(pruners, calendar, q, size, slide, row):
     """Bring the calendar up to date after query q has changed at `row`."""
     query, marks = pruners.query, pruners.marks
     core, sieve = query[q, CORE], query[q, FILTER]
     if sieve != NONE and marks[sieve, OLDEST] != NEVER:
-        _plan(calendar, 2 * q, marks[sieve, OLDEST] + query[q, BUFFER], row)
+        plan(calendar, 2 * q, marks[sieve, OLDEST] + query[q, BUFFER], row)
     if marks[core, OLDEST] == NEVER:
         return
     if query[q, SIZE] > 0:
-        _plan(calendar, 2 * q, marks[core, OLDEST] + size, row)
+        plan(calendar, 2 * q, marks[core, OLDEST] + size, row)
     else:  # the last row of the first slide whose window no longer holds it
-        _plan(calendar, 2 * q + 1, (marks[core, OLDEST] + size) // slide * slide + slide - 1, row)
+        plan(calendar, 2 * q + 1, (marks[core, OLDEST] + size) // slide * slide + slide - 1, row)
 
 
 @tiny
@@ -228,7 +185,7 @@ def _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves
         status = crowded(marks, query, q)
         if status != DONE:
             return status
-        _unlink(calendar, entry)
+        unlink(calendar, entry)
         if entry & 1:  # a row has left the top-k; seen to when the window is answered
             touched = marks[query[q, CORE], OLDEST] < row + 1 - size
         else:
