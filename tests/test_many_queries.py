@@ -130,7 +130,7 @@ def points(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def crowds(monitor: sb.Monitor) -> list[CrowdLane]:
-    return [lane for _, _, lane in monitor._lanes if isinstance(lane, CrowdLane)]
+    return [lane for lane in monitor._lanes if isinstance(lane, CrowdLane)]
 
 
 def test_queries_of_one_kind_of_score_share_a_lane_and_an_object_is_stored_once() -> None:

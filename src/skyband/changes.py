@@ -6,12 +6,13 @@ was part of it. Leaves come before enters; enters come by rank.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 RESULT_COLUMNS = ("query", "window_end", "window_end_time", "event", "rank", "score", "seq")
+PAIR_COLUMNS = ("a_seq", "b_seq")
 EVENTS = ("enter", "leave", "top")
 
 
@@ -73,11 +74,22 @@ def fold(changes: pa.Table, top: pa.Table | None = None) -> pa.Table:
     events = changes.column("event")
     if "top" in events.unique().to_pylist():
         raise ValueError('fold takes the rows of emit="changes"; rows of emit="snapshots" are whole tops already')
-    keys = list(zip(changes.column("query").to_pylist(), changes.column("seq").to_pylist(), strict=True))
-    present: dict[tuple[str, int], int] = {}
+    keys = _identities(changes)
+    present: dict[tuple[Any, ...], int] = {}
     for place, (key, event) in enumerate(zip(keys, events.to_pylist(), strict=True)):
         if event == "enter":
             present[key] = place
         else:
             present.pop(key, None)
     return changes.take(pa.array(list(present.values()), pa.int64()))
+
+
+def _identities(results: pa.Table) -> list[tuple[Any, ...]]:
+    """Query and who a result row is about: a row, a pair, or, where neither is named, the object whose key stands there."""
+    numbers = [name for name in ("seq", *PAIR_COLUMNS) if name in results.column_names]
+    keys = list(zip(*(results.column(name).to_pylist() for name in ("query", *numbers)), strict=True))
+    if all(any(number is not None for number in key[1:]) for key in keys):
+        return keys
+    others = [name for name in results.column_names if name not in (*RESULT_COLUMNS, *PAIR_COLUMNS)]
+    values = zip(*(results.column(name).to_pylist() for name in others), strict=True)
+    return [(key if any(x is not None for x in key[1:]) else (*key, *own)) for key, own in zip(keys, values, strict=True)]

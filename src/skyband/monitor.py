@@ -22,13 +22,12 @@ import pyarrow as pa
 from skyband.batches import check_keepable, conform, to_table
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
-from skyband.lanes import CountLane, CrowdLane, Lane, TimeLane
-from skyband.lanes.time import NEVER
+from skyband.lanes import NEVER, Lane, Rows
 from skyband.query import Query, Threshold, TopK
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
-from skyband.seating import Door, bind_place, join_crowds, place, seat
+from skyband.seating import bind_place, place, seat
 from skyband.window import CountWindow, Duration, duration, nanoseconds
 
 BOUNDS = b"skyband.missed_at_most"
@@ -56,7 +55,7 @@ class Monitor:
         self._time, self._lateness = time, lateness
         self._queries: dict[str, Query] = {}
         self._waiting: list[Query] = []  # added, and no row has come since
-        self._lanes: list[tuple[Hashable, Door | None, Lane]] = []  # a crowd has no door: its queries' scores differ
+        self._lanes: list[Lane] = []
         self._bound: dict[Hashable, BoundScore] = {}
         self._schema: pa.Schema | None = None
         self._clock: Clock | None = None
@@ -103,8 +102,8 @@ class Monitor:
             return
         lane, at = self._seat(name)
         lane.cancel(at)
-        self._lanes = [entry for entry in self._lanes if any(member.active for member in entry[2].members)]
-        used = {key for _, door, _ in self._lanes if door is not None for key in (door.score, door.where)}
+        self._lanes = [lane for lane in self._lanes if any(member.active for member in lane.members)]
+        used = {key for lane in self._lanes if lane.door is not None for key in (lane.door.score, lane.door.where)}
         self._bound = {key: bound for key, bound in self._bound.items() if key in used}
 
     def _query(self, name: str) -> Query:
@@ -117,7 +116,7 @@ class Monitor:
 
     def _seat(self, name: str) -> tuple[Lane, int]:
         """The lane of an answered query and its place there."""
-        for _, _, lane in self._lanes:
+        for lane in self._lanes:
             for at, member in enumerate(lane.members):
                 if member.active and member.query.name == name:
                     return lane, at
@@ -162,22 +161,22 @@ class Monitor:
             for query in self._queries.values():
                 place(query, schema, clock)
         if clock is not None and times is not None:
-            spans = [one.size + one.slide for one in places if not isinstance(one.query.window, CountWindow)]
-            spans += [m.size + m.slide for _, _, lane in self._lanes if isinstance(lane, TimeLane) for m in lane.members]
+            spans = [one.size + one.slide for one in places if one.timed]
+            spans += [member.size + member.slide for lane in self._lanes if lane.timed for member in lane.members]
             clock.check_end(int(times.max()) + max(spans, default=0))
         bound = dict(self._bound)
         for one in places:
-            if not one.in_crowd:
-                bind_place(one, schema, bound)
-        doors = {door for _, door, _ in self._lanes if door is not None} | {one.door for one in places if not one.in_crowd}
+            bind_place(one, schema, bound)
+        doors = {lane.door for lane in self._lanes if lane.door} | {one.door for one in places if one.door}
         values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
-        lanes = seat(places, self._seen)
+        lanes, joining = seat(places, self._lanes, self._seen)
         with self._all_or_nothing():
             self._take_schema(schema, clock, allowed)
             self._watermark = max([self._watermark, *moments])
             self._early = []
+            for lane, one in joining:
+                lane.join(one)
             self._lanes += lanes
-            join_crowds(places, self._lanes, self._seen)
             self._bound = bound
             self._waiting = []
             return self._take_rows(table, times, values)
@@ -200,38 +199,8 @@ class Monitor:
                 before[1:] = np.maximum(before[:-1], self._watermark)
                 before[0] = self._watermark
             self._watermark = max(self._watermark, int(times.max()) - self._allowed)
-        turned: dict[Door, np.ndarray] = {}
-        parts: list[Part] = []
-        for _, door, lane in self._lanes:
-            if isinstance(lane, CrowdLane):
-                emitted, unscored = lane.push_rows(table)
-                parts.append((lane, emitted, emitted.ordinal))
-                for member, missing in zip(lane.members, unscored.tolist(), strict=True):
-                    member.rows, member.nulls = member.rows + rows, member.nulls + missing
-                continue
-            assert door is not None
-            if door not in turned:
-                turned[door] = _turn(values, door)
-            lates = nulls = 0
-            if isinstance(lane, CountLane):
-                emitted, nulls = lane.push(turned[door])
-                seq = emitted.ordinal
-                if door.where is not None or door.above is not None:  # rows outside are NaN there too
-                    nulls = int(np.count_nonzero(np.isnan(values[door.score])))
-            else:
-                assert isinstance(lane, TimeLane) and times is not None
-                missing = np.isnan(values[door.score])
-                late = None
-                if before is not None:
-                    late = (times // lane.slide + 1) * lane.slide <= before
-                    missing &= ~late
-                    lates = int(np.count_nonzero(late))
-                nulls = int(np.count_nonzero(missing))
-                lane.take(times, base, turned[door], late)
-                emitted, seq = lane.close(self._watermark)
-            parts.append((lane, emitted, seq))
-            for member in lane.members:
-                member.rows, member.late, member.nulls = member.rows + rows, member.late + lates, member.nulls + nulls
+        pushed = Rows(table, base, times, before, self._watermark, values)
+        parts = [(lane, *lane.take(pushed)) for lane in self._lanes]
         self._seen += rows
         results = self._results(parts, table)
         self._remember(base, table)
@@ -239,21 +208,21 @@ class Monitor:
 
     def _remember(self, base: int, table: pa.Table) -> None:
         """Keep the payload of the new rows that can still win; now and then forget those that no longer can."""
-        self._store.remember(base, table, united(lane.needed(base) for _, _, lane in self._lanes))
-        self._store.forget_before(min([self._seen, *(lane.oldest_needed() for _, _, lane in self._lanes)]))
+        self._store.remember(base, table, united(lane.needed(base) for lane in self._lanes))
+        self._store.forget_before(min([self._seen, *(lane.oldest_needed() for lane in self._lanes)]))
         self._forget()
 
     def _forget(self) -> None:
         if self._store.is_full:
-            self._store.forget_all_but(united(lane.needed() for _, _, lane in self._lanes))
+            self._store.forget_all_but(united(lane.needed() for lane in self._lanes))
 
     def shrink(self) -> None:
         """Forget at once every row that cannot win any more, instead of now and then: before state is written down."""
         self._usable()
         if self._schema is not None:
-            for _, _, lane in self._lanes:
+            for lane in self._lanes:
                 lane.shrink()
-            self._store.forget_all_but(united(lane.needed() for _, _, lane in self._lanes))
+            self._store.forget_all_but(united(lane.needed() for lane in self._lanes))
 
     def advance(self, time: Any) -> pa.Table:
         """Move the watermark to `time` without rows: no row before it is expected any more."""
@@ -273,13 +242,13 @@ class Monitor:
         A count window is never open: the rows of an unfinished slide belong to a window that does not exist yet.
         """
         self._usable()
-        ends = [lane.last_end() for _, _, lane in self._lanes if isinstance(lane, TimeLane)]
+        ends = [lane.last_end() for lane in self._lanes if lane.timed]
         with self._all_or_nothing():
             return self._move_watermark(max([NEVER, *ends]))
 
     def _move_watermark(self, moment: int) -> pa.Table:
         self._watermark = max(self._watermark, moment)
-        lanes = [lane for _, _, lane in self._lanes if isinstance(lane, TimeLane) and lane.started]
+        lanes = [lane for lane in self._lanes if lane.timed]
         results = self._results([(lane, *lane.close(self._watermark)) for lane in lanes])
         if self._schema is not None:
             self._forget()
@@ -291,12 +260,12 @@ class Monitor:
         """The top-k of the query's last window: rank, score, seq, then the rows' own columns."""
         self._usable()
         query = self._query(name)
-        score, seq = np.zeros(0), np.zeros(0, np.int64)
+        score, names = np.zeros(0), None
         if query not in self._waiting:
             lane, at = self._seat(name)
-            score, seq = lane.top(at)
-        rows = None if self._schema is None else self._store.find(seq, self._seen, None)
-        return top_table(-score if query.order == "asc" else score, seq, rows)
+            score, names = lane.top(at)
+        score = -score if query.order == "asc" else score
+        return top_table(query.identity, score, names, self._schema, lambda seq: self._store.find(seq, self._seen, None))
 
     def stats(self, name: str) -> Mapping[str, Any]:
         """How a query is doing: algorithm, rows, late, nulls, candidates, bytes.
@@ -334,7 +303,7 @@ class Monitor:
 
     def _with_bounds(self, results: pa.Table) -> pa.Table:
         """The same, with what may have been missed in the schema's metadata where some query is not exact."""
-        members = [(member, lane.missed_at_most(at)) for _, _, lane in self._lanes for at, member in enumerate(lane.members)]
+        members = [(member, lane.missed_at_most(at)) for lane in self._lanes for at, member in enumerate(lane.members)]
         bounds = {member.query.name: bound for member, bound in members if member.active and bound > 0}
         return results.replace_schema_metadata({BOUNDS: json.dumps(bounds)}) if bounds else results
 
@@ -368,20 +337,6 @@ class Monitor:
         from skyband.saving import read_monitor
 
         return read_monitor(cls, path, callables or {})
-
-
-def _turn(values: dict[Hashable, np.ndarray], door: Door) -> np.ndarray:
-    """A score array as lanes see it: larger is better, NaN where a row cannot rank."""
-    scores = values[door.score]
-    if door.above is not None:
-        beyond = scores > door.above if door.order == "desc" else scores < door.above
-        scores = np.where(beyond, scores, np.nan)
-    if door.order == "asc":
-        scores = -scores
-    if door.where is not None:
-        chosen = values[door.where]
-        scores = np.where((chosen != 0) & ~np.isnan(chosen), scores, np.nan)
-    return scores
 
 
 def _with_types_for_nulls(known: pa.Schema, found: pa.Schema) -> pa.Schema:

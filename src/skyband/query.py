@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Real
@@ -49,6 +49,8 @@ class TopK:
     emit: str = "changes"
     algorithm: str = "auto"
     error: float = 0.0
+
+    identity: ClassVar[Hashable] = "row"
 
     def __post_init__(self) -> None:
         _check_common(self)
@@ -118,6 +120,7 @@ class Threshold:
     where: Region | str | None = None
     emit: str = "changes"
 
+    identity: ClassVar[Hashable] = "row"
     algorithm: ClassVar[str] = "above"
     error: ClassVar[float] = 0.0
     k: ClassVar[int] = 1  # of no meaning: an answer is as long as it is

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from skyband.changes import EVENTS, NO_EVENTS, Emitted, row_column_names
+from skyband.changes import EVENTS, NO_EVENTS, PAIR_COLUMNS, RESULT_COLUMNS, Emitted, row_column_names
 from skyband.clock import Clock
-from skyband.lanes import Lane, TimeLane
+from skyband.lanes import Lane, Names
 from skyband.query import Query
 from skyband.window import CountWindow
 
-Part = tuple[Lane, Emitted, np.ndarray]  # a lane, its result rows, and their arrival numbers
+Part = tuple[Lane, Emitted, Names]  # a lane, its result rows, and who these are about
+Finder = Callable[[np.ndarray], pa.Table]  # rows by arrival number
 
 
 class ResultTable:
-    """Builds result tables for one set of queries over one stream; made anew when either changes."""
+    """Builds result tables for one set of queries over one stream; made anew when either changes.
+
+    Columns: those that say what happened, then those of rows (`seq` and the stream's own), of pairs (the same twice, `a_`
+    and `b_`) and of objects (the key), as far as there are queries about such; null where a result row is about another.
+    """
 
     def __init__(self, queries: Mapping[str, Query], clock: Clock | None, schema: pa.Schema | None) -> None:
         self._names = list(queries)
@@ -26,41 +31,52 @@ class ResultTable:
         kinds = {isinstance(query.window, CountWindow) for query in queries.values()}
         self._has_time = False in kinds and clock is not None
         self._has_count = True in kinds
-        self._clock = clock
-        self._row_names = row_column_names(schema.names) if schema is not None else []
-        rows = schema.empty_table() if schema is not None else pa.table({})
-        self.empty = self._table(*NO_EVENTS, np.zeros(0, bool), rows)
+        self._clock, self._schema = clock, schema
+        identities = dict.fromkeys(query.identity for query in queries.values()) or {"row": None}
+        nothing = [self._table(one, NO_EVENTS, np.zeros(0, bool), None, _nothing) for one in identities]
+        self.empty = pa.concat_tables(nothing, promote_options="default") if len(nothing) > 1 else nothing[0]
 
-    def build(self, parts: list[Part], rows_of: Callable[[np.ndarray], pa.Table]) -> pa.Table:
+    def build(self, parts: list[Part], rows_of: Finder) -> pa.Table:
         """The table of `parts`, queries in the order they were added; `rows_of` finds rows by arrival number."""
-        whole = [self._columns(*part) for part in parts if len(part[2])]
-        if not whole:
+        parts = [part for part in parts if len(part[1].query)]
+        if not parts:
             return self.empty
-        columns = [np.concatenate(column) if len(column) > 1 else column[0] for column in zip(*whole, strict=True)]
-        if len(self._names) > 1:
-            order = np.argsort(columns[0], kind="stable")
-            columns = [column[order] for column in columns]
-        query, end, event, rank, score, seq, timed = columns
-        return self._table(query, end, event, rank, score, seq, timed, rows_of(seq))
+        by_identity: dict[Hashable, list[Part]] = {}
+        for part in parts:
+            by_identity.setdefault(part[0].identity, []).append(part)
+        tables, places = [], []
+        for identity, same in by_identity.items():
+            emitted, timed = self._joined(same)
+            names = _join_names(identity, [names for _, _, names in same])
+            if len(self._names) > 1:
+                order = np.argsort(emitted.query, kind="stable")
+                emitted, timed = emitted.where(order), timed[order]
+                names = _named(identity, names, order)
+            tables.append(self._table(identity, emitted, timed, names, rows_of))
+            places.append(emitted.query)
+        if len(tables) == 1 and len(tables[0].column_names) == len(self.empty.column_names):
+            return tables[0]
+        whole = pa.concat_tables([self.empty, *tables], promote_options="default")
+        return whole.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
 
-    def _columns(self, lane: Lane, emitted: Emitted, seq: np.ndarray) -> list[np.ndarray]:
-        place = np.array([self._place.get(member.query.name, 0) for member in lane.members], np.int64)
-        turn = np.array([-1.0 if member.query.order == "asc" else 1.0 for member in lane.members])
-        timed = np.full(len(seq), isinstance(lane, TimeLane))
-        query, end, event, rank, score, _ = emitted
-        return [place[query], end, event, rank, score * turn[query], seq, timed]
+    def _joined(self, parts: list[Part]) -> tuple[Emitted, np.ndarray]:
+        """Result rows of several lanes, numbered by all queries and with scores as users see them; whose ends are times."""
+        whole, timed = [], []
+        for lane, emitted, _ in parts:
+            place = np.array([self._place.get(member.query.name, 0) for member in lane.members], np.int64)
+            turn = np.array([-1.0 if member.query.order == "asc" else 1.0 for member in lane.members])
+            query = emitted.query
+            whole.append(emitted._replace(query=place[query], score=emitted.score * turn[query]))
+            timed.append(np.full(len(query), lane.timed))
+        return Emitted.join(whole), np.concatenate(timed)
 
-    def _table(
-        self, query: np.ndarray, end: np.ndarray, event: np.ndarray, rank: np.ndarray, score: np.ndarray, seq: np.ndarray,
-        timed: np.ndarray, rows: pa.Table,
-    ) -> pa.Table:  # fmt: skip
-        columns: dict[str, Any] = {"query": _words(query, self._names), **self._window_ends(end, timed)}
-        columns["event"] = _words(event, list(EVENTS))
-        columns["rank"] = pa.array(rank, mask=event == EVENTS.index("leave"))
-        columns["score"] = pa.array(score)
-        columns["seq"] = pa.array(seq)
-        arrays = [*columns.values(), *rows.columns]
-        return pa.table(arrays, names=[*columns, *self._row_names])
+    def _table(self, identity: Hashable, emitted: Emitted, timed: np.ndarray, names: Names, rows_of: Finder) -> pa.Table:
+        columns: dict[str, Any] = {"query": _words(emitted.query, self._names), **self._window_ends(emitted.window_end, timed)}
+        columns["event"] = _words(emitted.event, list(EVENTS))
+        columns["rank"] = pa.array(emitted.rank, mask=emitted.event == EVENTS.index("leave"))
+        columns["score"] = pa.array(emitted.score)
+        about = _about(identity, names, self._schema, rows_of, RESULT_COLUMNS)
+        return pa.table([*columns.values(), *about.values()], names=[*columns, *about])
 
     def _window_ends(self, end: np.ndarray, timed: np.ndarray) -> dict[str, Any]:
         if not self._has_time:
@@ -71,13 +87,54 @@ class ResultTable:
         return {"window_end": pa.array(end, mask=timed), "window_end_time": self._clock.column_of(end, ~timed)}
 
 
-def top_table(score: np.ndarray, seq: np.ndarray, rows: pa.Table | None) -> pa.Table:
-    """rank, score, seq, then the rows' own columns."""
-    columns = {"rank": pa.array(np.arange(1, len(seq) + 1)), "score": pa.array(score), "seq": pa.array(seq)}
-    if rows is None:
-        return pa.table(columns)
-    names = [*columns, *row_column_names(rows.column_names, tuple(columns))]
-    return pa.table([*columns.values(), *rows.columns], names=names)
+def top_table(identity: Hashable, score: np.ndarray, names: Names, schema: pa.Schema | None, rows_of: Finder) -> pa.Table:
+    """rank, score, then who: seq and the rows' own columns, the same twice for pairs, or the key of objects."""
+    columns: dict[str, Any] = {"rank": pa.array(np.arange(1, len(score) + 1)), "score": pa.array(score)}
+    columns |= _about(identity, names, schema, rows_of if len(score) else _nothing, ("rank", "score", "seq"))
+    return pa.table(list(columns.values()), names=list(columns))
+
+
+def _about(
+    identity: Hashable, names: Names, schema: pa.Schema | None, rows_of: Finder, taken: tuple[str, ...]
+) -> dict[str, Any]:
+    """The columns that say who result rows are about. `names` None: there are none."""
+    if identity == "row":
+        return _rows("seq", "", names, schema, rows_of, taken)
+    if identity == "pair":
+        older, newer = (None, None) if names is None else names
+        taken = (*taken, *PAIR_COLUMNS)
+        return _rows("a_seq", "a_", older, schema, rows_of, taken) | _rows("b_seq", "b_", newer, schema, rows_of, taken)
+    assert isinstance(identity, tuple)
+    key = identity[1]
+    (column,) = row_column_names([key], taken)
+    kind = pa.null() if schema is None else schema.field(key).type
+    return {column: pa.array([], kind) if names is None else names}
+
+
+def _rows(
+    seq_name: str, prefix: str, seq: np.ndarray | None, schema: pa.Schema | None, rows_of: Finder, taken: tuple[str, ...]
+) -> dict[str, Any]:
+    columns: dict[str, Any] = {seq_name: pa.array(np.zeros(0, np.int64) if seq is None else seq)}
+    if schema is None:
+        return columns
+    rows = schema.empty_table() if seq is None or rows_of is _nothing else rows_of(seq)
+    names = row_column_names([prefix + name for name in schema.names], taken)
+    return columns | dict(zip(names, rows.columns, strict=True))
+
+
+def _nothing(seq: np.ndarray) -> pa.Table:
+    raise AssertionError("no rows are looked up where there are none")
+
+
+def _join_names(identity: Hashable, parts: list[Names]) -> Names:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts, axis=-1) if identity in ("row", "pair") else pa.concat_arrays(parts)
+
+
+def _named(identity: Hashable, names: Names, order: np.ndarray) -> Names:
+    """names[order]"""
+    return names[..., order] if identity in ("row", "pair") else names.take(pa.array(order))
 
 
 def _words(places: np.ndarray, words: list[str]) -> pa.Array:

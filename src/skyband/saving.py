@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from skyband.clock import Clock
 from skyband.errors import StateError
-from skyband.lanes import CountLane, CrowdLane, Lane, Member, TimeLane
+from skyband.lanes import KINDS
 from skyband.query import Query, query_from_json
 from skyband.rows import RowStore
 from skyband.seating import bind_place, place
@@ -31,7 +31,7 @@ def monitor_to_bytes(monitor: Monitor) -> bytes:
     """Everything a monitor remembers, in the format of `skyband.state`."""
     lanes: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
-    for number, (_, _, lane) in enumerate(monitor._lanes):
+    for number, lane in enumerate(monitor._lanes):
         header, own = lane.save()
         header["queries"] = [member.query.to_json() for member in lane.members]
         lanes.append(header)
@@ -100,50 +100,29 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
     for number, saved in enumerate(header["lanes"]):
         prefix = f"{number}/"
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        if saved["kind"] == "crowd":
-            crowd = [query_from_json(document, callables) for document in saved["queries"]]
-            queries |= {query.name: query for query in crowd}
-            monitor._lanes.append(_crowd_lane(monitor, saved, crowd, own))
-            continue
-        lane: Lane = (CountLane if saved["kind"] == "count" else TimeLane)(saved["since"], saved["algorithm"])
         assert monitor._schema is not None
-        heard = [
-            document
-            for document, saved_member in zip(saved["queries"], saved["members"], strict=True)
-            if saved_member["active"]
-        ]
-        asked = [query_from_json(document, callables) for document in heard]
-        queries |= {query.name: query for query in asked}
-        for document, saved_member in zip(saved["queries"], saved["members"], strict=True):
-            # a cancelled query's function may be gone: it had the score of those it shares the lane with
-            query = (
-                asked[heard.index(document)]
-                if saved_member["active"]
-                else query_from_json(document, {document["name"]: cast(Any, asked[0].score)})
-            )
-            seat = place(query, monitor._schema, monitor._clock)
-            lane.members.append(Member(query, seat.size, seat.slide))
-        shared = place(asked[0], monitor._schema, monitor._clock)
-        bind_place(shared, monitor._schema, monitor._bound)
-        monitor._lanes.append((shared.key, shared.door, lane))
-        lane.restore(saved, own)
+        asked = _members(saved, callables)
+        queries |= {query.name: query for query, known in zip(asked, saved["members"], strict=True) if known["active"]}
+        places = [place(query, monitor._schema, monitor._clock) for query in asked]
+        for seat in places:
+            bind_place(seat, monitor._schema, monitor._bound)
+        monitor._lanes.append(KINDS[saved["kind"]].restored(places, saved, own))
     monitor._waiting = [query_from_json(document, callables) for document in header["waiting"]]
     queries |= {query.name: query for query in monitor._waiting}
     monitor._queries = {name: queries[name] for name in header["order"]}
     return monitor
 
 
-def _crowd_lane(
-    monitor: Monitor, saved: dict[str, Any], queries: list[Query], arrays: dict[str, np.ndarray]
-) -> tuple[Hashable, None, Lane]:
-    """A lane of many queries, as it was saved, and its key."""
-    assert monitor._schema is not None
-    lane = CrowdLane(saved["since"], tuple(saved["attributes"]), saved["grid"])
-    for query, known in zip(queries, saved["members"], strict=True):
-        seat = place(query, monitor._schema, monitor._clock)
-        lane.join(Member(query, seat.size, seat.slide), known["algorithm"])
-    lane.restore(saved, arrays)
-    return seat.key, None, lane
+def _members(saved: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> list[Query]:
+    """The queries of a saved lane. A cancelled one's function may be gone: it had the score of those it shares the lane
+    with."""
+    documents = list(zip(saved["queries"], saved["members"], strict=True))
+    heard = {document["name"]: query_from_json(document, callables) for document, known in documents if known["active"]}
+    stand_in = next(iter(heard.values()))
+    return [
+        heard[document["name"]] if known["active"] else query_from_json(document, {document["name"]: cast(Any, stand_in.score)})
+        for document, known in documents
+    ]
 
 
 def _duration_to_json(value: Any) -> Any:

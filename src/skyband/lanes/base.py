@@ -1,22 +1,74 @@
-"""What all lanes do: hand rows to the structure in pieces, turn its answers into result rows."""
+"""What the monitor asks of any lane: take rows, answer the windows they close, say what is held, be written down."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
-from skyband.algorithms import build, load
-from skyband.algorithms.choose import choose
-from skyband.algorithms.contract import Answers, Plan, Ranked
 from skyband.changes import NO_EVENTS, Emitted
-from skyband.kernels.tables import Ceilings, Panes, Tops, Windows
-from skyband.live import LiveRows
 from skyband.query import Query
 
-_FEED = 1 << 16  # rows handed over at once, at least; a window's worth if that is more
+NEVER = int(np.iinfo(np.int64).min)
+"""A time before all others."""
+
+Names = Any
+"""Who result rows are about: arrival numbers; for pairs two rows of them, the older rows' and the newer rows'; for objects
+an Arrow array of keys."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """How a row's columns become the score a lane sees: what is ranked, which way, which rows."""
+
+    score: Hashable
+    order: str
+    where: Hashable
+    above: float | None = None  # a threshold query's bound
+
+    def turn(self, values: dict[Hashable, np.ndarray]) -> np.ndarray:
+        """A score array as lanes see it: larger is better, NaN where a row cannot rank."""
+        scores = values[self.score]
+        if self.above is not None:
+            beyond = scores > self.above if self.order == "desc" else scores < self.above
+            scores = np.where(beyond, scores, np.nan)
+        if self.order == "asc":
+            scores = -scores
+        if self.where is not None:
+            chosen = values[self.where]
+            scores = np.where((chosen != 0) & ~np.isnan(chosen), scores, np.nan)
+        return scores
+
+
+@dataclass
+class Rows:
+    """The rows of one push."""
+
+    table: pa.Table
+    base: int  # arrival number of the first
+    times: np.ndarray | None
+    before: np.ndarray | None  # the watermark before each row, where some row may be late
+    watermark: int  # after all of them
+    values: dict[Hashable, np.ndarray]  # what each distinct score and condition makes of them
+    _turned: dict[Door, np.ndarray] = field(default_factory=dict)
+
+    def scores(self, door: Door) -> np.ndarray:
+        """The rows' scores behind a door."""
+        if door not in self._turned:
+            self._turned[door] = door.turn(self.values)
+        return self._turned[door]
+
+    def late(self, slide: int) -> np.ndarray | None:
+        """Which rows fall into a slide that has closed; None when none can."""
+        if self.before is None:
+            return None
+        assert self.times is not None
+        late: np.ndarray = (self.times // slide + 1) * slide <= self.before
+        return late
 
 
 class Member:
@@ -24,7 +76,7 @@ class Member:
 
     def __init__(self, query: Query, size: int, slide: int) -> None:
         self.query, self.size, self.slide = query, size, slide
-        self.active = True  # a cancelled query stays in its structure's plan, unheard
+        self.active = True  # a cancelled query may stay in its structure's plan, unheard
         self.algorithm = query.algorithm  # what answers it, where that differs from member to member
         self.rows = self.late = self.nulls = 0
         self.ranked = np.zeros(0, np.int64)  # emit="arrivals": rows that ranked before and are still in the window
@@ -34,116 +86,82 @@ class Member:
         """What its windows give, as a code of kernels.emission."""
         return {"none": 0, "changes": 1, "snapshots": 2, "arrivals": 3}[self.query.emit] if self.active else 0
 
+    def count(self, rows: int, late: int, nulls: int) -> None:
+        """Add to what `stats` says of rows."""
+        self.rows, self.late, self.nulls = self.rows + rows, self.late + late, self.nulls + nulls
+
+
+@dataclass
+class Place:
+    """A query that has been checked against the columns and found its key: queries of one key may share a lane."""
+
+    query: Query
+    lane: type[Lane]
+    key: Hashable
+    size: int
+    slide: int
+    algorithm: str
+    door: Door | None = None  # None: the lane reads the columns itself
+    timed: bool = False  # the window is one of time
+
+    @property
+    def member(self) -> Member:
+        """The query as a lane holds it."""
+        return Member(self.query, self.size, self.slide)
+
 
 class Lane(ABC):
-    """One structure, one score, one order of rows. It sees only rows that arrive after `since` others."""
+    """Queries answered together. It sees only rows that arrive after `since` others."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # its name in saved state
 
-    def __init__(self, since: int, algorithm: str) -> None:
+    def __init__(self, place: Place, since: int) -> None:
+        self.key, self.door, self.timed = place.key, place.door, place.timed
         self.since = since
-        self.algorithm = algorithm  # a name of the registry, or "auto" until the first row
         self.members: list[Member] = []
-        self.structure: Ranked
-        self.reported: Tops  # what each query's last result rows amount to
-        self.live: LiveRows
-        self.started = False
 
-    def admits(self, algorithm: str) -> bool:
-        """Can another query join? Not once rows have come; not where a structure serves one query."""
-        return not self.started and (algorithm == "auto" or load(algorithm).shares)
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def admits(self, place: Place) -> bool:
+        """Can this query, which has the lane's key, join now and see the rows from here on?"""
+
+    @abstractmethod
+    def join(self, place: Place) -> None:
+        """Take up a query."""
 
     def start(self) -> None:
-        """Fix the plan and build the structure: the first row is here."""
-        if self.started:
-            return
-        plan = self._plan()
-        if self.algorithm == "auto":
-            self.algorithm = choose(plan)
-        self.structure = build(self.algorithm, plan)
-        self.reported = Tops(*(array.copy() for array in self.structure.tops))
-        k = None if self.algorithm == "above" else plan.largest_k
-        self.live = LiveRows(k, by_arrival=self.kind == "count")
-        self.started = True
+        """All queries that begin with the lane have joined: the first row is here. May fail for want of memory."""
+        return
+
+    def cancel(self, at: int) -> None:
+        """Stop answering a query: it stays among the members, unheard."""
+        self.members[at].active = False
+
+    @property
+    def identity(self) -> Hashable:
+        """Who its result rows are about: "row", "pair", or ("object", the key column)."""
+        return self.members[0].query.identity
+
+    # -- rows ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _plan(self) -> Plan:
-        """What is asked of the structure."""
+    def take(self, rows: Rows) -> tuple[Emitted, Names]:
+        """Take the next rows and count them; the result rows of the windows they close, and who these are about."""
 
-    def _answer(
-        self, begin: int, scores: np.ndarray, ceilings: Ceilings, windows: Windows, panes_of: Callable[[int, int], Panes]
-    ) -> Emitted:
-        """Hand the rows from ordinal `begin` on, and the windows they complete, to the structure; collect the result
-        rows."""
-        answers = self._answers(begin, scores, ceilings, windows, panes_of)
-        if all(member.emission == 0 for member in self.members):
-            for _ in answers:
-                pass
-            return NO_EVENTS
-        from skyband.kernels.emission import ARRIVALS, count_events, emit
+    def close(self, watermark: int) -> tuple[Emitted, Names]:
+        """Answer every window whose end the watermark has reached."""
+        return NO_EVENTS, np.zeros(0, np.int64)
 
-        emission = np.array([member.emission for member in self.members], np.int64)
-        slide = np.array([member.slide for member in self.members], np.int64)
-        parts: list[Emitted] = []
-        for piece, (start, stop, results) in answers:
-            value = piece.number * slide[piece.query]
-            self._widen_reported()
-            out = Emitted.room(count_events(piece.query, start, stop, results.size, emission, self.reported.count))
-            written = emit(piece.query, value, start, stop, results, emission, self.reported, out)
-            if written:
-                parts.append(out.where(slice(0, written)))
-        emitted = Emitted.join(parts)
-        if (emission == ARRIVALS).any():
-            emitted = self._first_arrivals(emitted, emission == ARRIVALS, windows)
-        return emitted
+    def last_end(self) -> int:
+        """End of the first window that holds none of the rows taken so far, over the queries still asked."""
+        return NEVER
 
-    def _widen_reported(self) -> None:
-        """Room for what was reported last where answers have no fixed length."""
-        missing = self.structure.tops.score.shape[1] - self.reported.score.shape[1]
-        if missing > 0:
-            score, ordinal = (np.pad(column, ((0, 0), (0, missing))) for column in self.reported[:2])
-            self.reported = Tops(score, ordinal, self.reported.count)
-
-    def _answers(
-        self, begin: int, scores: np.ndarray, ceilings: Ceilings, windows: Windows, panes_of: Callable[[int, int], Panes]
-    ) -> Iterator[tuple[Windows, Answers]]:
-        """The structure's answers, a window's worth of rows at a time: windows, and what it says to some of them."""
-        first, at = begin, 0
-        while at < len(windows.end):
-            limit = begin + max(_FEED, int(windows.end[at] - windows.first[at]))
-            upto = max(int(windows.end.searchsorted(limit, "right")), at + 1)
-            stop = int(windows.end[upto - 1])
-            piece = Windows(*[column[at:upto] for column in windows])
-            panes = panes_of(begin, stop) if self.structure.wants_panes else None
-            ahead = Ceilings(ceilings.ahead - (begin - first), ceilings.limit)
-            for answers in self.structure.advance(begin, scores[begin - first : stop - first], piece, panes, ahead):
-                yield piece, answers
-            begin, at = stop, upto
-
-    def _first_arrivals(self, emitted: Emitted, once: np.ndarray, windows: Windows) -> Emitted:
-        """Of the queries marked in `once`, leave only the first entry of each row, ever."""
-        keep = np.ones(len(emitted.query), bool)
-        for q in np.flatnonzero(once):
-            member = self.members[q]
-            places = np.flatnonzero(emitted.query == q)
-            ordinals, first_places = np.unique(emitted.ordinal[places], return_index=True)
-            keep[places] = False
-            keep[places[first_places[~np.isin(ordinals, member.ranked)]]] = True
-            ranked = np.union1d(member.ranked, ordinals)
-            first = windows.first[windows.query == q]
-            member.ranked = ranked[ranked >= first[-1]] if len(first) else ranked
-        return emitted.where(keep)
-
-    def _in_tops(self) -> np.ndarray:
-        """Ordinals of the rows in some query's current top-k, in no order, a row perhaps several times. Read only."""
-        _, ordinal, count = self.structure.tops
-        if len(count) == 1:
-            return ordinal[0, : count[0]]
-        return np.concatenate([ordinal[q, :n] for q, n in enumerate(count)])
+    # -- what is held --------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def seq_of(self, ordinal: np.ndarray) -> np.ndarray:
-        """The arrival numbers of rows in a current top-k."""
+    def top(self, at: int) -> tuple[np.ndarray, Names]:
+        """Turned scores of a query's last answer, and who they are of."""
 
     @abstractmethod
     def needed(self, base: int = 0) -> np.ndarray:
@@ -153,84 +171,44 @@ class Lane(ABC):
     def oldest_needed(self) -> int:
         """No row that arrived earlier is needed. Cheap, perhaps too small."""
 
-    @abstractmethod
-    def _reach(self) -> int:
-        """No coming window holds rows before this ordinal."""
-
     def shrink(self) -> None:
         """Hold no row that cannot win any more; between calls of this some may be held."""
-        self.live.thin(self._reach())
+        return
 
-    def top(self, at: int) -> tuple[np.ndarray, np.ndarray]:
-        """Turned scores and arrival numbers of a query's last answer."""
-        tops = self.structure.tops
-        count = int(tops.count[at])
-        return tops.score[at, :count].copy(), self.seq_of(tops.ordinal[at, :count]).copy()
-
+    @abstractmethod
     def figures(self, at: int) -> dict[str, Any]:
-        """What `stats` says of the structure that answers a query."""
-        structure = self.structure
-        found = {"algorithm": self.algorithm, "candidates": structure.candidates, "bytes": self.nbytes}
-        return found | structure.figures()
+        """What `stats` says of the structure that answers a query: algorithm, candidates, bytes, and more of its own."""
 
     @property
+    @abstractmethod
     def candidates(self) -> int:
         """Rows held because they may still rank, for all queries together."""
-        return self.structure.candidates
 
     def missed_at_most(self, at: int) -> float:
         """How many rows that ranked a query may have missed; 0: none, it is exact."""
-        return self.structure.missed_at_most
+        return 0.0
 
-    def cancel(self, at: int) -> None:
-        """Stop answering a query: it stays in the structure's plan, unheard."""
-        self.members[at].active = False
-
-    @property
-    def nbytes(self) -> int:
-        return self.structure.nbytes + self.live.nbytes + sum(array.nbytes for array in self._arrays().values())
-
-    # What a lane remembers besides structure and live rows: arrays and whole numbers, by attribute name.
+    # -- state ---------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _arrays(self) -> dict[str, np.ndarray]: ...
-
-    @abstractmethod
-    def _numbers(self) -> dict[str, int]: ...
-
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """A JSON-able header and arrays from which `restore` goes on."""
-        header = {
-            "kind": self.kind,
-            "since": self.since,
-            "algorithm": self.algorithm,
-            "started": self.started,
-            "numbers": self._numbers(),
-            "members": [
-                {"active": member.active, "rows": member.rows, "late": member.late, "nulls": member.nulls}
-                for member in self.members
-            ],
-        }
-        arrays = self._arrays() | {f"ranked.{q}": member.ranked for q, member in enumerate(self.members)}
-        if self.started:
-            arrays["structure"] = np.frombuffer(self.structure.snapshot(), np.uint8)
-            arrays |= {f"reported.{name}": array for name, array in self.reported._asdict().items()}
-            arrays |= self.live.save()
-        return header, arrays
+        """A JSON-able header, beginning with `header()`, and arrays."""
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Take up what `save` gave; the members are in place already."""
-        for q, (member, saved) in enumerate(zip(self.members, header["members"], strict=True)):
-            member.active, member.rows, member.late, member.nulls = (saved[x] for x in ("active", "rows", "late", "nulls"))
-            member.ranked = arrays[f"ranked.{q}"]
-        if header["started"]:
-            self.start()
-            self.structure.restore(arrays["structure"].tobytes())
-            self.reported = Tops(**{name: arrays[f"reported.{name}"] for name in Tops._fields})
-            self.live.restore(arrays)
-        for name, value in header["numbers"].items():
-            setattr(self, name, value)
-        self._restore_arrays(arrays)
-
+    @classmethod
     @abstractmethod
-    def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None: ...
+    def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Lane:
+        """The lane that `save` wrote down; `places` are its members'."""
+
+    def header(self) -> dict[str, Any]:
+        """What every lane writes down of itself."""
+        members = [
+            {"active": m.active, "algorithm": m.algorithm, "rows": m.rows, "late": m.late, "nulls": m.nulls}
+            for m in self.members
+        ]
+        return {"kind": self.kind, "since": self.since, "members": members}
+
+    def read_counters(self, header: dict[str, Any]) -> None:
+        """Take up the members' counters."""
+        for member, saved in zip(self.members, header["members"], strict=True):
+            member.active, member.algorithm = saved["active"], saved["algorithm"]
+            member.rows, member.late, member.nulls = saved["rows"], saved["late"], saved["nulls"]

@@ -6,18 +6,19 @@ import numpy as np
 
 from skyband.algorithms.contract import Plan
 from skyband.changes import NO_EVENTS, Emitted
-from skyband.lanes.base import Lane, Member
+from skyband.lanes.base import Member, Place, Rows
+from skyband.lanes.ranked import RankedLane
 from skyband.rows import united
 from skyband.schedule import count_panes, count_windows, in_order_of_end
 
 
-class CountLane(Lane):
+class CountLane(RankedLane):
     """Hands rows on as soon as they complete a window of some query."""
 
     kind = "count"
 
-    def __init__(self, since: int, algorithm: str) -> None:
-        super().__init__(since, algorithm)
+    def __init__(self, place: Place, since: int) -> None:
+        super().__init__(place, since)
         self.seen = since  # arrivals so far, those before `since` included
         self.open: list[np.ndarray] = []  # scores of the rows after the last window of any query
 
@@ -25,7 +26,16 @@ class CountLane(Lane):
         ks, sizes, slides = zip(*((min(m.query.k, m.size), m.size, m.slide) for m in self.members), strict=True)
         return Plan(ks, sizes, slides)
 
-    def push(self, scores: np.ndarray) -> tuple[Emitted, int]:
+    def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
+        assert self.door is not None
+        emitted, nulls = self._push(rows.scores(self.door))
+        if self.door.where is not None or self.door.above is not None:  # rows outside are NaN there too
+            nulls = int(np.count_nonzero(np.isnan(rows.values[self.door.score])))
+        for member in self.members:
+            member.count(len(rows.table), 0, nulls)
+        return emitted, emitted.ordinal
+
+    def _push(self, scores: np.ndarray) -> tuple[Emitted, int]:
         """Take the next rows' scores; the result rows of the windows they complete, and how many scores are NaN."""
         before, self.seen = self.seen, self.seen + len(scores)
         windows = in_order_of_end(

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from skyband.algorithms import settled
-from skyband.algorithms.contract import Plan
 from skyband.binding import numbers
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
-from skyband.lanes.base import Lane, Member
+from skyband.lanes.base import Lane, Place, Rows
 from skyband.query import Query
 from skyband.window import CountWindow
-
-if TYPE_CHECKING:
-    from skyband.algorithms.crowd import Crowd
 
 _MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
@@ -37,7 +32,7 @@ def crowd_key(query: Query, algorithm: str) -> Hashable | None:
     named, options = settled(algorithm)
     if "core" not in named.options or query.where is not None or query.emit == "snapshots":
         return None
-    attributes = frozenset(name for name, _ in (score.weights if isinstance(score, Linear) else score.point))
+    attributes = frozenset(name for name, _ in _pairs(query))
     if "grid" not in options and named.family != "spatial":
         return ("crowd", attributes)
     return ("crowd", attributes, algorithm, query.window.size, query.window.slide)
@@ -47,54 +42,36 @@ class CrowdLane(Lane):
     """Queries come and go while rows do. Answers name rows by arrival number."""
 
     kind = "crowd"
-    structure: Crowd  # type: ignore[assignment]
 
-    def __init__(self, since: int, attributes: tuple[str, ...], grid: int = 0) -> None:
-        from skyband.algorithms.crowd import Crowd
+    def __init__(self, place: Place, since: int) -> None:
+        from skyband.algorithms.crowd import Crowd, resolution
 
-        super().__init__(since, "crowd")
-        self.structure = Crowd(attributes, grid)
+        super().__init__(place, since)
+        pairs = _pairs(place.query)
+        named, options = settled(place.algorithm)
+        usual = resolution(place.size, len(pairs)) if named.family == "spatial" else 0
+        self.structure = Crowd(tuple(sorted(name for name, _ in pairs)), options.get("grid", usual))
         self.structure.seen = since
-        self.started = True
         self.uids: list[int] = []  # a number for each member that no other gets
         self.next_uid = 0
         self.ranked = np.zeros(0, np.int64)  # emit="arrivals": uid and row of those reported, increasing
         self.ranked_limit = 1 << 12  # how many there may be until expired ones are forgotten
 
-    @classmethod
-    def of(cls, query: Query, algorithm: str, since: int) -> CrowdLane:
-        """An empty lane for queries like this one."""
-        assert isinstance(query.score, Linear | Distance)
-        from skyband.algorithms.crowd import resolution
+    def admits(self, place: Place) -> bool:
+        return True
 
-        pairs = query.score.weights if isinstance(query.score, Linear) else query.score.point
-        assert isinstance(query.window, CountWindow)
-        named, options = settled(algorithm)
-        usual = resolution(query.window.size, len(pairs)) if named.family == "spatial" else 0
-        return cls(since, tuple(sorted(name for name, _ in pairs)), options.get("grid", usual))
-
-    def admits(self, algorithm: str) -> bool:
-        return False
-
-    def start(self) -> None:
-        return
-
-    def _plan(self) -> Plan:
-        raise AssertionError("a crowd has no plan")
-
-    def join(self, member: Member, algorithm: str) -> None:
-        """Take up a query; it sees the rows from now on."""
+    def join(self, place: Place) -> None:
         from skyband.algorithms.crowd import Asked
 
-        query, (named, options) = member.query, settled(algorithm)
+        query, (named, options) = place.query, settled(place.algorithm)
         assert isinstance(query.score, Linear | Distance)
         given = {name: value for name, value in options.items() if name != "grid"}
         core, sieve = named.options["core"], named.options.get("filter")
-        k = min(query.k, member.size)
+        k = min(query.k, place.size)
         heard = query.emit != "none"
-        self.structure.add(Asked(query.score, query.order, k, member.size, member.slide, core, sieve, heard, given))
-        member.algorithm = algorithm
-        self.members.append(member)
+        self.structure.add(Asked(query.score, query.order, k, place.size, place.slide, core, sieve, heard, given))
+        self.members.append(place.member)
+        self.members[-1].algorithm = place.algorithm
         self.uids.append(self.next_uid)
         self.next_uid += 1
 
@@ -105,12 +82,14 @@ class CrowdLane(Lane):
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    def push_rows(self, table: pa.Table) -> tuple[Emitted, np.ndarray]:
-        """Take the next rows; the result rows of the windows they complete, and how many rows each query cannot score."""
-        rows = np.stack([numbers(table.column(name)) for name in self.structure.attributes])
+    def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
+        points = np.stack([numbers(rows.table.column(name)) for name in self.structure.attributes])
         emission = np.array([member.emission for member in self.members], np.int64)
-        parts = [self._emit(query, ends, results, emission) for query, ends, results in self.structure.push(rows)]
-        return self._first_arrivals_of(Emitted.join(parts), emission), self._nulls(rows)
+        parts = [self._emit(query, ends, results, emission) for query, ends, results in self.structure.push(points)]
+        for member, nulls in zip(self.members, self._nulls(points).tolist(), strict=True):
+            member.count(len(rows.table), 0, nulls)
+        emitted = self._first_arrivals_of(Emitted.join(parts), emission)
+        return emitted, emitted.ordinal
 
     def _emit(self, query: np.ndarray, ends: np.ndarray, results: Results, emission: np.ndarray) -> Emitted:
         from skyband.kernels.emission import count_events, emit
@@ -155,14 +134,10 @@ class CrowdLane(Lane):
 
     # -- what is held --------------------------------------------------------------------------------------------
 
-    def _reach(self) -> int:
-        return self.structure.seen - max(member.size for member in self.members)
-
-    def shrink(self) -> None:
-        return
-
-    def seq_of(self, ordinal: np.ndarray) -> np.ndarray:
-        return ordinal
+    def top(self, at: int) -> tuple[np.ndarray, np.ndarray]:
+        tops = self.structure.tops
+        count = int(tops.count[at])
+        return tops.score[at, :count].copy(), tops.ordinal[at, :count].copy()
 
     def needed(self, base: int = 0) -> np.ndarray:
         return self.structure.needed(base)
@@ -187,39 +162,25 @@ class CrowdLane(Lane):
     def missed_at_most(self, at: int) -> float:
         return self.structure.missed_at_most(at, self.members[at].rows)
 
-    @property
-    def nbytes(self) -> int:
-        return self.structure.nbytes
-
     # -- state ---------------------------------------------------------------------------------------------------
 
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        header = {
-            "kind": self.kind,
-            "since": self.since,
-            "attributes": list(self.structure.attributes),
-            "grid": self.structure.grid,
-            "next_uid": self.next_uid,
-            "ranked_limit": self.ranked_limit,
-            "members": [
-                {"active": True, "algorithm": one.algorithm, "uid": uid, "rows": one.rows, "late": one.late, "nulls": one.nulls}
-                for one, uid in zip(self.members, self.uids, strict=True)
-            ],
-        }
+        header = {**self.header(), "uids": self.uids, "next_uid": self.next_uid, "ranked_limit": self.ranked_limit}
         return header, {"structure": np.frombuffer(self.structure.snapshot(), np.uint8), "ranked": self.ranked}
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        for member, saved in zip(self.members, header["members"], strict=True):
-            member.rows, member.late, member.nulls = saved["rows"], saved["late"], saved["nulls"]
-        self.uids = [saved["uid"] for saved in header["members"]]
-        self.next_uid, self.ranked_limit, self.ranked = header["next_uid"], header["ranked_limit"], arrays["ranked"]
-        self.structure.restore(arrays["structure"].tobytes())
+    @classmethod
+    def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> CrowdLane:
+        lane = cls(places[0], header["since"])
+        for place in places:
+            lane.join(place)
+        lane.read_counters(header)
+        lane.uids, lane.next_uid = header["uids"], header["next_uid"]
+        lane.ranked, lane.ranked_limit = arrays["ranked"], header["ranked_limit"]
+        lane.structure.restore(arrays["structure"].tobytes())
+        return lane
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return {}
 
-    def _numbers(self) -> dict[str, int]:
-        return {}
-
-    def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        return
+def _pairs(query: Query) -> tuple[tuple[str, float], ...]:
+    """The attributes a score reads, with a number for each."""
+    assert isinstance(query.score, Linear | Distance)
+    return query.score.weights if isinstance(query.score, Linear) else query.score.point

@@ -7,21 +7,20 @@ import numpy as np
 from skyband.algorithms.contract import Plan
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.kernels.tables import Ceilings, Panes
-from skyband.lanes.base import Lane
+from skyband.lanes.base import NEVER, Place, Rows
 from skyband.lanes.open_rows import OpenRows
+from skyband.lanes.ranked import RankedLane
 from skyband.schedule import cut_panes, in_order_of_end, time_panes, time_windows
 
-NEVER = int(np.iinfo(np.int64).min)
 
-
-class TimeLane(Lane):
+class TimeLane(RankedLane):
     """All its queries have one slide, since a row is late when its slide has closed. Ordinals are given out as
     slides close, in the order of time."""
 
     kind = "time"
 
-    def __init__(self, since: int, algorithm: str) -> None:
-        super().__init__(since, algorithm)
+    def __init__(self, place: Place, since: int) -> None:
+        super().__init__(place, since)
         self.open = OpenRows()
         self.pane_time = np.zeros(0, np.int64)  # time of the first row of each pane that a coming window may hold
         self.pane_begin = np.zeros(0, np.int64)  # its ordinal
@@ -42,7 +41,19 @@ class TimeLane(Lane):
     def _plan(self) -> Plan:
         return Plan(tuple(m.query.k for m in self.members), None, None)
 
-    def take(self, time: np.ndarray, first_seq: int, scores: np.ndarray, late: np.ndarray | None) -> None:
+    def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
+        assert self.door is not None and rows.times is not None
+        missing, late = np.isnan(rows.values[self.door.score]), rows.late(self.slide)
+        if late is not None:
+            missing &= ~late
+        lates = 0 if late is None else int(np.count_nonzero(late))
+        nulls = int(np.count_nonzero(missing))
+        for member in self.members:
+            member.count(len(rows.table), lates, nulls)
+        self._hold(rows.times, rows.base, rows.scores(self.door), late)
+        return self.close(rows.watermark)
+
+    def _hold(self, time: np.ndarray, first_seq: int, scores: np.ndarray, late: np.ndarray | None) -> None:
         """Hold rows until their slide closes; `late` marks those whose slide has closed already."""
         kept = np.isnan(scores)
         np.logical_not(kept, out=kept)
@@ -59,14 +70,12 @@ class TimeLane(Lane):
             self.open.tidy(self.slide, [member.size for member in self.members], self.structure.plan.largest_k)
 
     def last_end(self) -> int:
-        """End of the first window that holds none of the rows taken so far, over the queries still asked."""
         if self.last_time == NEVER:
             return NEVER
         widest = max(member.size for member in self.members if member.active)
         return ((self.last_time + widest) // self.slide + 1) * self.slide
 
     def close(self, watermark: int) -> tuple[Emitted, np.ndarray]:
-        """Answer every window whose end the watermark has reached: result rows and their arrival numbers."""
         upto = watermark // self.slide * self.slide
         if watermark == NEVER or upto <= self.closed:
             return NO_EVENTS, np.zeros(0, np.int64)

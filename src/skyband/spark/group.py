@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.errors import StateError
-from skyband.lanes.time import NEVER
+from skyband.lanes import NEVER
 from skyband.monitor import Monitor
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
 from skyband.spark.plan import TIE, TIME, Pace, Plan, differences
@@ -206,7 +206,7 @@ class Group:
         """Rows held because they may still rank, open ones included."""
         held = sum(map(len, self.open))
         for monitor in self.monitors:
-            held += sum(lane.candidates for _, _, lane in monitor._lanes)
+            held += sum(lane.candidates for lane in monitor._lanes)
         return held
 
     # -- state ---------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from skyband.algorithms.contract import read_only
 from skyband.errors import SchemaError
-from skyband.lanes.time import NEVER
+from skyband.lanes import NEVER
 from skyband.spark.plan import TIE, TIME, Plan
 from skyband.state import table_to_bytes
 

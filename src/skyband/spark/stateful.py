@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from skyband.lanes.time import NEVER
+from skyband.lanes import NEVER
 from skyband.spark.group import Group, result_schema
 from skyband.spark.plan import Plan
 from skyband.spark.reduce import candidate_schema
