@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -130,8 +130,8 @@ def by_query(events: Sequence[Event]) -> dict[str, list[Event]]:
     return found
 
 
-def reloaded(monitor: Any) -> Any:
+def reloaded(monitor: Any, callables: Mapping[str, Any] | None = None) -> Any:
     """The monitor as it comes back from what is written down of it."""
     from skyband.saving import monitor_from_bytes, monitor_to_bytes
 
-    return monitor_from_bytes(sb.Monitor, monitor_to_bytes(monitor), {})
+    return monitor_from_bytes(sb.Monitor, monitor_to_bytes(monitor), callables or {})

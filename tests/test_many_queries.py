@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from skyband.monitor import BOUNDS
 
 EXACT = ["relaxed", "strict+strict", "strict+probabilistic", "relaxed+relaxed(gamma=0)", "relaxed+probabilistic(sigma=0.3)"]
 INDEXED = ["relaxed+probabilistic(grid=3)", "strict+strict(grid=2)", "strict+relaxed(grid=4)", "sma", "tma(grid=3)"]
+KINDS = ["l2", "l1", "linear", "product", "expression", "callable"]
 numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.5, -1.0, math.inf, -math.inf, math.nan, None])
 
 
@@ -36,9 +38,15 @@ class Question:
             "l2": sb.distance({"x": x, "y": y}),
             "l1": sb.distance({"y": y, "x": x}, metric="l1", weights={"x": 2.0, "y": 0.5}),
             "linear": sb.linear({"x": x, "y": y}),
+            "product": sb.product({"x": x, "y": y}),
+            "expression": f"{x} * x - abs(y - {y}) ** 2",
+            "callable": _sum_of_both,
         }[self.kind]
         size, slide = self.given["window"]
         rest = {name: value for name, value in self.given.items() if name != "window"}
+        rest["where"] = {None: None, "region": {"x": (0.5, 3.0), "tag": (2, None)}, "condition": "x < y or y == 2"}[
+            rest["where"]
+        ]
         return sb.TopK(name=self.name, score=score, window=sb.CountWindow(size, slide=slide), **rest)
 
     def score(self, row: Row) -> float | None:
@@ -48,12 +56,29 @@ class Question:
             return math.sqrt((x - a) * (x - a) + (y - b) * (y - b))
         if self.kind == "l1":
             return 0.5 * abs(y - b) + 2.0 * abs(x - a)
+        if self.kind == "product":
+            return (a + x) * (b + y)
+        if self.kind == "expression":
+            return a * x - abs(y - b) * abs(y - b)
+        if self.kind == "callable":
+            return x + y
         return a * x + b * y
+
+    def let_in(self, row: Row) -> bool:
+        x, y = (math.nan if row[name] is None else row[name] for name in "xy")
+        return 0.5 <= x <= 3.0 and row["tag"] >= 2 if self.given["where"] == "region" else x < y or y == 2
 
     def asked(self) -> Asked:
         size, slide = self.given["window"]
         given = {name: self.given[name] for name in ("k", "order", "emit")}
-        return Asked(self.name, given["k"], self.score, "count", size, slide, given["order"], None, given["emit"])
+        where = None if self.given["where"] is None else self.let_in
+        return Asked(self.name, given["k"], self.score, "count", size, slide, given["order"], where, given["emit"])
+
+
+def _sum_of_both(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        total: np.ndarray = columns["x"].astype(float) + columns["y"].astype(float)
+    return total
 
 
 @st.composite
@@ -68,13 +93,14 @@ def questions(draw: st.DrawFn, indexed: bool) -> list[Question]:
         found.append(
             Question(
                 f"q{number}",
-                draw(st.sampled_from(["l2", "l1", "linear"])),
+                draw(st.sampled_from(["l2", "l1", "linear"] if indexed else KINDS)),
                 (draw(st.sampled_from([0.0, 1.0, 2.5])), draw(st.sampled_from([0.0, 1.5, -2.0]))),
                 k=draw(st.integers(1, 4)),
                 order=draw(st.sampled_from(["asc", "desc"])),
                 emit=draw(st.sampled_from(["changes", "arrivals", "none"])),
                 algorithm=algorithm if indexed else draw(st.sampled_from(EXACT)),
                 window=window,
+                where=None if indexed else draw(st.sampled_from([None, None, "region", "condition"])),
             )
         )
     return found
@@ -103,7 +129,7 @@ def test_answers_are_those_of_the_meaning_while_queries_come_and_go(indexed: boo
             monitor.cancel(name)
             reference.cancel(name)
         elif call == "save":
-            monitor = reloaded(monitor)
+            monitor = reloaded(monitor, dict.fromkeys(monitor.queries, _sum_of_both))
         else:
             drawn = data.draw(st.lists(st.tuples(numbers, numbers), max_size=15), label="rows")
             rows = [{"x": x, "y": y, "tag": tag + at} for at, (x, y) in enumerate(drawn)]
@@ -144,18 +170,25 @@ def test_queries_of_one_kind_of_score_share_a_lane_and_an_object_is_stored_once(
     assert monitor._store.count == len(lane.structure.needed()) < held
 
 
-def test_a_query_that_a_crowd_cannot_take_gets_its_own_lane() -> None:
+def test_scores_of_any_form_share_a_lane_and_what_neither_takes_gets_its_own() -> None:
+    product = sb.TopK(name="product", k=3, score="x * y", window=sb.CountWindow(100), algorithm="relaxed")
     queries = [
         near(0, "relaxed"),
         near(1, "relaxed", where={"x": (0.2, None)}),
         near(2, "relaxed", emit="snapshots"),
         near(3, "auto"),
         near(4, "strict"),
-        sb.TopK(name="product", k=3, score="x * y", window=sb.CountWindow(100), algorithm="relaxed"),
+        product,
+        sb.TopK(name="again", k=5, score="x * y", window=sb.CountWindow(300, slide=7), algorithm="relaxed+probabilistic"),
     ]
     monitor = sb.Monitor(queries)
     monitor.push(points(1200))
-    assert len(crowds(monitor)) == 1 and len(monitor._lanes) == 6
+    assert [len(lane.members) for lane in crowds(monitor)] == [1, 3] and len(monitor._lanes) == 5
+    assert len(crowds(monitor)[1].structure.attributes) == 2  # the two queries on x * y share one
+    monitor.cancel("product")
+    assert len(crowds(monitor)[1].structure.attributes) == 2
+    monitor.cancel("again")
+    assert len(crowds(monitor)[1].structure.attributes) == 1
     data = points(1200)
     for number in (0, 2, 3, 4):
         apart = np.sqrt((data["x"] - (number * 7 % 11) / 11) ** 2 + (data["y"] - (number * 5 % 13) / 13) ** 2)[700:]

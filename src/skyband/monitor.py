@@ -103,7 +103,7 @@ class Monitor:
         lane, at = self._seat(name)
         lane.cancel(at)
         self._lanes = [lane for lane in self._lanes if any(member.active for member in lane.members)]
-        used = {key for lane in self._lanes if lane.door is not None for key in (lane.door.score, lane.door.where)}
+        used = {key for lane in self._lanes for door in lane.doors for key in (door.score, door.where)}
         self._bound = {key: bound for key, bound in self._bound.items() if key in used}
 
     def _query(self, name: str) -> Query:
@@ -167,7 +167,7 @@ class Monitor:
         bound = dict(self._bound)
         for one in places:
             bind_place(one, schema, bound)
-        doors = {lane.door for lane in self._lanes if lane.door} | {one.door for one in places if one.door}
+        doors = {door for lane in self._lanes for door in lane.doors} | {one.door for one in places if one.door}
         values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
         lanes, joining = seat(places, self._lanes, self._seen)
         with self._all_or_nothing():

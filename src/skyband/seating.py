@@ -11,7 +11,7 @@ import pyarrow as pa
 from skyband.algorithms import settled, with_error
 from skyband.clock import Clock
 from skyband.errors import QueryError
-from skyband.lanes import CountLane, CrowdLane, Door, Lane, Place, TimeLane, crowd_key
+from skyband.lanes import CountLane, CrowdLane, Door, Lane, Place, ScoresLane, TimeLane, crowd_key, in_scores_lane
 from skyband.query import Query, Threshold
 from skyband.score import BoundScore, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
@@ -28,6 +28,8 @@ def place(query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
         bind_where(query.where, schema)
     if (crowd := crowd_key(query, algorithm)) is not None:
         return Place(query, CrowdLane, crowd, size, slide, algorithm)
+    if in_scores_lane(query, algorithm):
+        return Place(query, ScoresLane, "scores", size, slide, algorithm, door)
     if isinstance(query.window, CountWindow):
         return Place(query, CountLane, (door, "count", algorithm), size, slide, algorithm, door)
     return Place(query, TimeLane, (door, "time", slide, algorithm), size, slide, algorithm, door, timed=True)
@@ -48,7 +50,7 @@ def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane]
     new: list[Lane] = []
     joining: list[tuple[Lane, Place]] = []
     for one in places:
-        if one.door is None:
+        if issubclass(one.lane, CrowdLane):
             _check_memory(one)
         if (lane := _open_to(one, lanes)) is not None:
             joining.append((lane, one))

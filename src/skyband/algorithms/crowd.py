@@ -121,6 +121,18 @@ class Crowd:
         """Queries have changed: what is derived from them is made anew when rows come."""
         self._questions = self._index = None
 
+    def add_attribute(self, name: str) -> None:
+        """Rows have one more number from now on."""
+        self.attributes = (*self.attributes, name)
+        self.rows = np.concatenate([self.rows, np.full((1, self.rows.shape[1]), np.nan)])
+        self._forget_index()
+
+    def remove_attribute(self, name: str) -> None:
+        """Rows lack a number from now on that no query asks for."""
+        self.rows = np.delete(self.rows, self.attributes.index(name), axis=0)
+        self.attributes = tuple(other for other in self.attributes if other != name)
+        self._forget_index()
+
     # -- rows ----------------------------------------------------------------------------------------------------
 
     def push(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, Results]]:

@@ -10,14 +10,16 @@ count.py   rows by arrival, count windows
 time.py    rows by time, then arrival; slides close when the watermark passes them
 open_rows.py  where rows wait for that
 crowd.py   many queries with scores of their own over the same attributes
+scores.py  many queries with scores of any form
 """
 
 from skyband.lanes.base import NEVER, Door, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
 from skyband.lanes.crowd import CrowdLane, crowd_key
+from skyband.lanes.scores import ScoresLane, in_scores_lane
 from skyband.lanes.time import TimeLane
 
-KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane)}
+KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane, ScoresLane)}
 """The lanes by their names in saved state."""
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "Names",
     "Place",
     "Rows",
+    "ScoresLane",
     "TimeLane",
     "crowd_key",
+    "in_scores_lane",
 ]

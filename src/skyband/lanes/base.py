@@ -101,7 +101,7 @@ class Place:
     size: int
     slide: int
     algorithm: str
-    door: Door | None = None  # None: the lane reads the columns itself
+    door: Door | None = None  # how its score comes about, unless the lane reads the columns itself
     timed: bool = False  # the window is one of time
 
     @property
@@ -116,7 +116,7 @@ class Lane(ABC):
     kind: ClassVar[str]  # its name in saved state
 
     def __init__(self, place: Place, since: int) -> None:
-        self.key, self.door, self.timed = place.key, place.door, place.timed
+        self.key, self.timed = place.key, place.timed
         self.since = since
         self.members: list[Member] = []
 
@@ -142,6 +142,11 @@ class Lane(ABC):
     def identity(self) -> Hashable:
         """Who its result rows are about: "row", "pair", or ("object", the key column)."""
         return self.members[0].query.identity
+
+    @property
+    def doors(self) -> list[Door]:
+        """What it reads of `Rows.scores`."""
+        return []
 
     # -- rows ----------------------------------------------------------------------------------------------------
 

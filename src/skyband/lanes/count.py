@@ -27,7 +27,6 @@ class CountLane(RankedLane):
         return Plan(ks, sizes, slides)
 
     def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
-        assert self.door is not None
         emitted, nulls = self._push(rows.scores(self.door))
         if self.door.where is not None or self.door.above is not None:  # rows outside are NaN there too
             nulls = int(np.count_nonzero(np.isnan(rows.values[self.door.score])))

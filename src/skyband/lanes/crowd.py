@@ -47,10 +47,10 @@ class CrowdLane(Lane):
         from skyband.algorithms.crowd import Crowd, resolution
 
         super().__init__(place, since)
-        pairs = _pairs(place.query)
+        attributes = self._attributes(place)
         named, options = settled(place.algorithm)
-        usual = resolution(place.size, len(pairs)) if named.family == "spatial" else 0
-        self.structure = Crowd(tuple(sorted(name for name, _ in pairs)), options.get("grid", usual))
+        usual = resolution(place.size, len(attributes)) if named.family == "spatial" else 0
+        self.structure = Crowd(attributes, options.get("grid", usual))
         self.structure.seen = since
         self.uids: list[int] = []  # a number for each member that no other gets
         self.next_uid = 0
@@ -64,16 +64,26 @@ class CrowdLane(Lane):
         from skyband.algorithms.crowd import Asked
 
         query, (named, options) = place.query, settled(place.algorithm)
-        assert isinstance(query.score, Linear | Distance)
+        score, order = self._score(place)
         given = {name: value for name, value in options.items() if name != "grid"}
         core, sieve = named.options["core"], named.options.get("filter")
         k = min(query.k, place.size)
         heard = query.emit != "none"
-        self.structure.add(Asked(query.score, query.order, k, place.size, place.slide, core, sieve, heard, given))
+        self.structure.add(Asked(score, order, k, place.size, place.slide, core, sieve, heard, given))
         self.members.append(place.member)
         self.members[-1].algorithm = place.algorithm
         self.uids.append(self.next_uid)
         self.next_uid += 1
+
+    def _attributes(self, place: Place) -> tuple[str, ...]:
+        """What the structure calls the numbers it is given of a row."""
+        return tuple(sorted(name for name, _ in _pairs(place.query)))
+
+    def _score(self, place: Place) -> tuple[Linear | Distance, str]:
+        """How it ranks them for a query, and which way."""
+        score = place.query.score
+        assert isinstance(score, Linear | Distance)
+        return score, place.query.order
 
     def cancel(self, at: int) -> None:
         """Stop answering a query and forget what only it held."""
@@ -83,13 +93,17 @@ class CrowdLane(Lane):
     # -- rows ----------------------------------------------------------------------------------------------------
 
     def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
-        points = np.stack([numbers(rows.table.column(name)) for name in self.structure.attributes])
+        points = self._points(rows)
         emission = np.array([member.emission for member in self.members], np.int64)
         parts = [self._emit(query, ends, results, emission) for query, ends, results in self.structure.push(points)]
-        for member, nulls in zip(self.members, self._nulls(points).tolist(), strict=True):
+        for member, nulls in zip(self.members, self._nulls(rows, points), strict=True):
             member.count(len(rows.table), 0, nulls)
         emitted = self._first_arrivals_of(Emitted.join(parts), emission)
         return emitted, emitted.ordinal
+
+    def _points(self, rows: Rows) -> np.ndarray:
+        """The numbers of the rows: float64 [attributes, rows]."""
+        return np.stack([numbers(rows.table.column(name)) for name in self.structure.attributes])
 
     def _emit(self, query: np.ndarray, ends: np.ndarray, results: Results, emission: np.ndarray) -> Emitted:
         from skyband.kernels.emission import count_events, emit
@@ -122,15 +136,15 @@ class CrowdLane(Lane):
             self.ranked_limit = 2 * len(self.ranked) + (1 << 12)
         return emitted.where(keep)
 
-    def _nulls(self, rows: np.ndarray) -> np.ndarray:
+    def _nulls(self, rows: Rows, points: np.ndarray) -> list[int]:
         """How many rows have no score, for each query: only rows with an attribute that is not finite, or that arithmetic
         may take beyond that, can lack one."""
         counts = np.zeros(len(self.members), np.int64)
         largest = max(self.structure.largest_number, 1.0)
-        odd = np.flatnonzero(~(np.abs(rows) < _MODERATE / largest).all(axis=0))
+        odd = np.flatnonzero(~(np.abs(points) < _MODERATE / largest).all(axis=0))
         if len(odd):
-            counts += self.structure.unscored(np.ascontiguousarray(rows[:, odd]))
-        return counts
+            counts += self.structure.unscored(np.ascontiguousarray(points[:, odd]))
+        return [int(count) for count in counts]
 
     # -- what is held --------------------------------------------------------------------------------------------
 
@@ -171,6 +185,7 @@ class CrowdLane(Lane):
     @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> CrowdLane:
         lane = cls(places[0], header["since"])
+        lane._prepare(places, header)
         for place in places:
             lane.join(place)
         lane.read_counters(header)
@@ -178,6 +193,10 @@ class CrowdLane(Lane):
         lane.ranked, lane.ranked_limit = arrays["ranked"], header["ranked_limit"]
         lane.structure.restore(arrays["structure"].tobytes())
         return lane
+
+    def _prepare(self, places: list[Place], header: dict[str, Any]) -> None:
+        """Before its queries join again: nothing, where attributes are all there from the start."""
+        return
 
 
 def _pairs(query: Query) -> tuple[tuple[str, float], ...]:

@@ -13,7 +13,7 @@ from skyband.algorithms.choose import choose
 from skyband.algorithms.contract import Answers, Plan, Ranked
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.kernels.tables import Ceilings, Panes, Tops, Windows
-from skyband.lanes.base import Lane, Place
+from skyband.lanes.base import Door, Lane, Place
 from skyband.live import LiveRows
 
 _FEED = 1 << 16  # rows handed over at once, at least; a window's worth if that is more
@@ -24,11 +24,17 @@ class RankedLane(Lane):
 
     def __init__(self, place: Place, since: int) -> None:
         super().__init__(place, since)
+        assert place.door is not None
+        self.door = place.door
         self.algorithm = place.algorithm  # a name of the registry, or "auto" until the first row
         self.structure: Ranked
         self.reported: Tops  # what each query's last result rows amount to
         self.live: LiveRows
         self.started = False
+
+    @property
+    def doors(self) -> list[Door]:
+        return [self.door]
 
     def admits(self, place: Place) -> bool:
         """Not once rows have come; not where a structure serves one query."""

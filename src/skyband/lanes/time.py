@@ -42,7 +42,7 @@ class TimeLane(RankedLane):
         return Plan(tuple(m.query.k for m in self.members), None, None)
 
     def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
-        assert self.door is not None and rows.times is not None
+        assert rows.times is not None
         missing, late = np.isnan(rows.values[self.door.score]), rows.late(self.slide)
         if late is not None:
             missing &= ~late
