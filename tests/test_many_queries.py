@@ -86,6 +86,7 @@ def questions(draw: st.DrawFn, indexed: bool) -> list[Question]:
     size = draw(st.integers(1, 12))
     same = (size, draw(st.integers(1, size)))
     algorithm = draw(st.sampled_from(INDEXED))
+    any_score = algorithm[:3] in ("sma", "tma")
     found = []
     for number in range(draw(st.integers(1, 5))):
         own = draw(st.integers(1, 12))
@@ -93,14 +94,14 @@ def questions(draw: st.DrawFn, indexed: bool) -> list[Question]:
         found.append(
             Question(
                 f"q{number}",
-                draw(st.sampled_from(["l2", "l1", "linear"] if indexed else KINDS)),
+                draw(st.sampled_from(KINDS[:-1] if any_score else ["l2", "l1", "linear"] if indexed else KINDS)),
                 (draw(st.sampled_from([0.0, 1.0, 2.5])), draw(st.sampled_from([0.0, 1.5, -2.0]))),
                 k=draw(st.integers(1, 4)),
                 order=draw(st.sampled_from(["asc", "desc"])),
                 emit=draw(st.sampled_from(["changes", "arrivals", "none"])),
                 algorithm=algorithm if indexed else draw(st.sampled_from(EXACT)),
                 window=window,
-                where=None if indexed else draw(st.sampled_from([None, None, "region", "condition"])),
+                where=draw(st.sampled_from([None, None, "region", "condition"])) if any_score or not indexed else None,
             )
         )
     return found

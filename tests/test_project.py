@@ -25,7 +25,10 @@ PACKAGE = SOURCE / "skyband"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 COMMAND_LINE = {f"skyband.{name}" for name in ("cli", "demo", "screen", "job_commands", "job_screen", "__main__")}
-ALGORITHMS_MAY_IMPORT = ("kernels", "algorithms", "query", "formulas", "window", "changes", "errors", "state")
+ALGORITHMS_MAY_IMPORT = (
+    *("kernels", "algorithms", "query", "window", "changes", "errors", "state"),
+    *("formulas", "expression", "evaluation"),  # what a score is
+)
 HEAVY = ("numba", "pyspark", "pandas", "polars", "rich", "typer", "matplotlib", "scipy")
 
 

@@ -14,13 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skyband.algorithms.asked import codes_of
 from skyband.kernels.query_grid import (
-    BLOCK,
-    DISTANCE_L1,
-    DISTANCE_L2,
-    LINEAR,
     Grid,
-    Questions,
     best_in_cell,
     cell_of,
     cells_of,
@@ -29,9 +25,8 @@ from skyband.kernels.query_grid import (
     monitor,
     next_member,
     room,
-    score_of,
-    scores_of,
 )
+from skyband.kernels.questions import BLOCK, DISTANCE_L1, DISTANCE_L2, LINEAR, Questions, score_of, scores_of
 from skyband.score import Distance, Linear, bind, distance, linear
 
 INF, NAN = math.inf, math.nan
@@ -92,7 +87,9 @@ def tabled(asked: list[Question], dimensions: int) -> Questions:
         for place, (axis, at, w) in enumerate(question.terms):
             order[q, place], point[q, axis], weight[q, axis] = axis, at, w
     kind, used = np.array([question.kind for question in asked]), np.array([len(question.terms) for question in asked])
-    return Questions(kind, np.array([question.sign for question in asked]), point, weight, order, used)
+    open_ends = np.full_like(point, -INF), np.full_like(point, INF), np.zeros_like(order), np.zeros_like(used)
+    sign = np.array([question.sign for question in asked])
+    return Questions(kind, sign, point, weight, order, used, *open_ends, codes_of([None] * len(asked), {}))
 
 
 def corners(grid: Grid, cell: int) -> list[tuple[float, float]]:

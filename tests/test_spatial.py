@@ -16,6 +16,7 @@ from skyband.changes import Emitted
 from skyband.formulas import Distance, Linear
 from skyband.kernels import bands, point_grid, query_grid
 from skyband.kernels.emission import CHANGES, emit
+from skyband.kernels.questions import scores_of
 
 EXAMPLE = [3.0, 1.0, 2.0, 7.0, 5.0, 9.0, 4.0, 7.5, 6.0, 11.0, 10.0]  # scores of TODS15's figure 1, smaller is better
 
@@ -115,7 +116,7 @@ def test_the_search_finds_the_best_rows_of_any_part_of_the_window(data: st.DataO
         points, grid, questions, 0, first, stop, best, ordinal, np.empty(cells), np.empty(cells, np.int64)
     )
     out = np.empty(count)
-    query_grid.scores_of(questions, 0, rows, 0, count, out)
+    scores_of(questions, 0, rows, 0, count, out)
     right = sorted((-out[row], -row) for row in range(first, stop) if not np.isnan(out[row]))[:k]
     assert list(zip(best[:found].tolist(), ordinal[:found].tolist(), strict=True)) == [(-a, -b) for a, b in right]
 
@@ -193,10 +194,12 @@ def test_the_worst_score_there_is_ranks_too(core: str, k: int, size: int, slide:
 @pytest.mark.parametrize(
     ("given_", "text"),
     [
-        ({"algorithm": "sma", "score": "x * y"}, "linear() or distance()"),
+        ({"algorithm": "sma", "score": lambda columns: columns["x"]}, "whose rise and fall"),
+        ({"algorithm": "tma", "score": "3"}, "whose rise and fall"),
+        ({"algorithm": "strict+strict(grid=3)", "score": "x * y"}, "linear() or distance()"),
         ({"algorithm": "snn", "score": sb.linear({"x": 1.0})}, "needs a score given by distance()"),
         ({"algorithm": "tma", "window": sb.TimeWindow(10, 1)}, "CountWindow"),
-        ({"algorithm": "cpm", "where": {"x": (0, 1)}}, "no where"),
+        ({"algorithm": "relaxed+strict(grid=3)", "where": {"x": (0, 1)}}, "no where"),
         ({"algorithm": "sma", "emit": "snapshots"}, "another emit"),
         ({"algorithm": "sma(grid=0)"}, "1 to 1000"),
     ],

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 from skyband.algorithms import check, settled
 from skyband.errors import QueryError
 from skyband.formulas import Distance, Linear
-from skyband.score import Score, check_score, check_where, score_from_json, score_to_json
+from skyband.score import Score, as_tree, check_score, check_where, score_from_json, score_to_json, where_key
 from skyband.window import CountWindow, Duration, TimeWindow, Window
 
 ORDERS = ("desc", "asc")
@@ -75,19 +75,29 @@ class TopK:
         if self.algorithm == "auto":
             return
         named, options = settled(self.algorithm)
-        if "grid" not in options and named.family != "spatial":
+        spatial = named.family == "spatial"
+        if "grid" not in options and not spatial:
             return
         what = f"query {self.name!r}: algorithm={self.algorithm!r}"
-        allowed = (Distance,) if named.needs == "a distance score" else (Linear, Distance)
-        if not isinstance(self.score, allowed):
-            makers = " or ".join(f"{kind.__name__.lower()}()" for kind in allowed)
-            raise QueryError(f"{what} needs a score given by {makers}, got {self.score!r}; use another algorithm, or 'auto'")
-        if not isinstance(self.window, CountWindow) or self.where is not None or self.emit == "snapshots":
-            raise QueryError(f"{what} needs a CountWindow, no where, and another emit than 'snapshots'; use 'auto'")
-        pairs = self.score.weights if isinstance(self.score, Linear) else self.score.point
-        if max(options.get("grid", 2), 2) ** len(pairs) > _MOST_CELLS:
+        score, where = as_tree(self.score), where_key(self.where)
+        if named.needs == "a distance score" and not isinstance(self.score, Distance):
+            raise QueryError(f"{what} needs a score given by distance(), got {self.score!r}; use another algorithm, or 'auto'")
+        if not spatial and not isinstance(self.score, Linear | Distance):
             raise QueryError(
-                f"{what} over {len(pairs)} attributes makes a grid of too many cells; use fewer of either, or 'auto'"
+                f"{what} needs a score given by linear() or distance(), got {self.score!r}; use another algorithm, or 'auto'"
+            )
+        if score is None or not score.columns():
+            raise QueryError(
+                f"{what} needs a score whose rise and fall over the columns can be told, got {self.score!r}; "
+                "use an expression over columns, another algorithm, or 'auto'"
+            )
+        if not isinstance(self.window, CountWindow) or self.emit == "snapshots" or (where is not None and not spatial):
+            no_where = "" if spatial else ", no where"
+            raise QueryError(f"{what} needs a CountWindow{no_where}, and another emit than 'snapshots'; use 'auto'")
+        columns = {*score.columns(), *(where.columns() if where is not None else ())}
+        if max(options.get("grid", 2), 2) ** len(columns) > _MOST_CELLS:
+            raise QueryError(
+                f"{what} over {len(columns)} attributes makes a grid of too many cells; use fewer of either, or 'auto'"
             )
 
     def to_json(self) -> dict[str, Any]:

@@ -86,8 +86,8 @@ TABLE: tuple[Entry, ...] = (
     _ranked("sap-equal-rescan", "TKDE17 6.2 (no S-AVL)", "sap:SAP", policy="equal", meaningful="sorted"),
     _ranked("shared", "TKDE17 3, ICDE24 (idea)", "shared:SharedViews"),
     Entry("above", "SIGMOD06 7", "spatial", True, "count, time", False, "a bound", "above:Above"),
-    _spatial("tma", "SIGMOD06 4", "tma", "a linear or distance score"),
-    _spatial("sma", "SIGMOD06 5", "sma", "a linear or distance score"),
+    _spatial("tma", "SIGMOD06 4", "tma", "a score that is no callable"),
+    _spatial("sma", "SIGMOD06 5", "sma", "a score that is no callable"),
     _spatial("cpm", "TODS15 2 (CPM/w)", "tma", "a distance score"),
     _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
 )

@@ -7,18 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from skyband.evaluation import compiled
+from skyband.expression import Call, Number, Tree
 from skyband.formulas import Distance, Linear
-from skyband.kernels import query_grid
+from skyband.kernels import questions
+from skyband.kernels.code import Codes
 
+UNKNOWN = Call("log", (Number(-1.0),))
 POINTS_A_CELL = 32  # that a grid over the window is made for
 MOST_CELLS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One query of a crowd. `heard`: every window counts, not only the last of a batch."""
+    """One query of a crowd. `heard`: every window counts, not only the last of a batch. An expression as its score needs a
+    core that is filled from the window; so does a region, outside of which rows have no score."""
 
-    score: Linear | Distance
+    score: Linear | Distance | Call
     order: str
     k: int
     size: int
@@ -27,35 +32,91 @@ class Asked:
     filter: str | None = None
     heard: bool = True
     options: dict[str, Any] = field(default_factory=dict)  # gamma, sigma, rule, buffer
+    region: tuple[tuple[str, float, float], ...] = ()  # attribute, low, high; ends included
+    condition: Tree | None = None  # rows that do not meet it have no score
+
+    @property
+    def code(self) -> Call | None:
+        """What has to be computed as an expression, if anything."""
+        if self.condition is not None:
+            tree = self.score if isinstance(self.score, Call) else self.score.tree
+            return Call("where", (self.condition, tree, UNKNOWN))
+        return self.score if isinstance(self.score, Call) else None
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The columns its score reads, in the order they are added up."""
+        if isinstance(self.score, Call):
+            return self.score.columns()
         pairs = self.score.weights if isinstance(self.score, Linear) else self.score.point
         return tuple(name for name, _ in pairs)
 
 
-def questions_of(asked: list[Asked], attributes: tuple[str, ...]) -> query_grid.Questions:
+def questions_of(asked: list[Asked], attributes: tuple[str, ...]) -> questions.Questions:
     """The queries' scores over the attributes, as the kernels read them."""
     place = {name: number for number, name in enumerate(attributes)}
     shape = (len(asked), len(attributes))
     kind, sign, used = np.zeros(len(asked), np.int64), np.ones(len(asked)), np.zeros(len(asked), np.int64)
     point, weight, order = np.zeros(shape), np.ones(shape), np.zeros(shape, np.int64)
+    low, high, bound = np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape, np.int64)
+    bounds = np.zeros(len(asked), np.int64)
     for number, one in enumerate(asked):
         sign[number] = -1.0 if one.order == "asc" else 1.0
         used[number] = len(one.attributes)
         order[number, : used[number]] = [place[name] for name in one.attributes]
+        for at, (name, least, most) in enumerate(one.region):
+            bound[number, at] = place[name]
+            low[number, place[name]], high[number, place[name]] = least, most
+        bounds[number] = len(one.region)
+        kind[number] = _kind(one)
+        if isinstance(one.score, Call):
+            continue
         if isinstance(one.score, Linear):
-            kind[number] = query_grid.LINEAR
             given, weights = one.score.weights, one.score.weights
         else:
-            kind[number] = query_grid.DISTANCE_L2 if one.score.metric == "l2" else query_grid.DISTANCE_L1
             given, weights = one.score.point, one.score.weights or ()
         for name, value in given:
             point[number, place[name]] = value
         for name, value in weights:
             weight[number, place[name]] = value
-    return query_grid.Questions(kind, sign, point, weight, order, used)
+    codes = codes_of([one.code for one in asked], place)
+    return questions.Questions(kind, sign, point, weight, order, used, low, high, bound, bounds, codes)
+
+
+def _kind(one: Asked) -> int:
+    if one.code is not None:
+        return questions.CODE
+    if isinstance(one.score, Distance):
+        return questions.DISTANCE_L2 if one.score.metric == "l2" else questions.DISTANCE_L1
+    return questions.LINEAR
+
+
+def codes_of(trees: list[Call | None], place: dict[str, int]) -> Codes:
+    """Expressions over attributes whose numbers `place` knows, as one table; None stands for no code."""
+    steps, begin = [np.zeros((0, 5), np.int64)], [0]
+    constants: list[float] = []
+    constant_begin, places = [0], len(place)
+    for tree in trees:
+        if tree is not None:
+            code = compiled(tree)
+            own, registers = len(code.columns), len(place) + len(code.constants)
+            # compiled places: columns, the result, constants, registers; here: attributes, constants, registers, the result
+            new = [place[name] for name in code.columns] + [registers + code.registers]
+            new += [*range(len(place), registers + code.registers)]
+            assert own + 1 + len(code.constants) + code.registers == len(new)
+            moved = np.array(new, np.int64)
+            steps.append(np.column_stack([code.program.operation, *(moved[column] for column in code.program[1:])]))
+            constants += code.constants
+            places = max(places, registers + code.registers + 1)
+        begin.append(begin[-1] + (0 if tree is None else len(steps[-1])))
+        constant_begin.append(len(constants))
+    return Codes(
+        np.concatenate(steps),
+        np.array(begin, np.int64),
+        np.array(constants, np.float64),
+        np.array(constant_begin, np.int64),
+        np.zeros((3, places)),
+    )
 
 
 def resolution(size: int, dimensions: int) -> int:

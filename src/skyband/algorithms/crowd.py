@@ -21,7 +21,7 @@ grown to twice k is cut back to the k best, as after a search.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,9 @@ from skyband.algorithms.arena import Band, check_band, held, joined, packed, pru
 from skyband.algorithms.asked import Asked, questions_of, resolution
 from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
 from skyband.errors import QueryError
-from skyband.kernels import bands, point_grid, pruning, query_grid
+from skyband.evaluation import compute
+from skyband.expression import Call
+from skyband.kernels import bands, code, point_grid, pruning, query_grid, questions
 from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
 from skyband.kernels.tables import Results, Tops
@@ -59,7 +61,7 @@ class Crowd:
         self.rows = np.zeros((len(attributes), 0))  # attributes of the last rows, those that may wait in a buffer
         self.state = pruners([], 0)
         self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
-        self._questions: query_grid.Questions | None = None
+        self._questions: questions.Questions | None = None
         self._bounds: np.ndarray | None = None  # of the grid: [2, d]
         self._index: tuple[query_grid.Grid, kernel.Indexed, calendar_kernel.Calendar] | None = None
         self._points = NO_POINTS  # the window by cell, where cores are filled from it
@@ -187,7 +189,7 @@ class Crowd:
         return pruning.answers_room(_ANSWERS, np.empty(room), np.empty(room, np.int64))
 
     @property
-    def questions(self) -> query_grid.Questions:
+    def questions(self) -> questions.Questions:
         """The scores, as the kernels read them."""
         if self._questions is None:
             self._questions = questions_of(self.asked, self.attributes)
@@ -328,13 +330,34 @@ class Crowd:
         """The greatest of the queries' weights and coordinates, by amount."""
         return float(max(np.abs(self.questions.point).max(initial=0.0), np.abs(self.questions.weight).max(initial=0.0)))
 
-    def unscored(self, rows: np.ndarray) -> np.ndarray:
-        """How many of the rows have no score, for each query."""
-        out, counts = np.empty(rows.shape[1]), np.zeros(len(self.asked), np.int64)
-        for number in range(len(self.asked)):
-            query_grid.scores_of(self.questions, number, rows, 0, rows.shape[1], out)
+    def unscored(self, rows: np.ndarray, which: Iterable[int] | None = None) -> np.ndarray:
+        """How many of the rows have no score, for each query, or for those of `which`; where a row lies does not matter."""
+        counts = np.zeros(len(self.asked), np.int64)
+        out = np.empty(rows.shape[1])
+        for number in range(len(self.asked)) if which is None else which:
+            score = self.asked[number].score
+            if isinstance(score, Call):
+                out = compute(score, dict(zip(self.attributes, rows, strict=True)), rows.shape[1])
+            else:
+                questions.scores_of(self.questions, number, rows, 0, rows.shape[1], out)
             counts[number] = np.isnan(out).sum()
         return counts
+
+    def unscored_among(self, rows: np.ndarray) -> np.ndarray:
+        """The same for rows of moderate numbers, which only an expression may have no value for: those are computed whose
+        value cannot be told to exist from the range of the rows."""
+        if not any(isinstance(asked.score, Call) for asked in self.asked):
+            return np.zeros(len(self.asked), np.int64)
+        low, high, out = rows.min(axis=1), rows.max(axis=1), np.empty(3)
+        doubtful = []
+        for number, asked in enumerate(self.asked):
+            if isinstance(asked.score, Call):
+                out[code.UNKNOWN] = 1.0
+                if asked.condition is None:
+                    code.bounds_of(self.questions.codes, number, low, high, out)
+                if out[code.UNKNOWN] > 0:
+                    doubtful.append(number)
+        return self.unscored(rows, doubtful)
 
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""

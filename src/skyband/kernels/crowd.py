@@ -34,7 +34,8 @@ from skyband.kernels.pruning import (
     step,
     take,
 )
-from skyband.kernels.query_grid import cell_of, monitor, next_member, score_of, scores_of
+from skyband.kernels.query_grid import cell_of, monitor, next_member
+from skyband.kernels.questions import score_of, scores_of
 
 # places in progress
 QUERY = 0  # scan: the query being taken

@@ -72,7 +72,7 @@ def _pointer(typingctx, address):
 
 
 @intrinsic
-def _libm(typingctx, name, x, y):
+def call_libm(typingctx, name, x, y):
     """The C library's function `name` of x, or for "pow" and "fmod" of x and y.
 
     Marked nobuiltin, so that LLVM neither folds the call nor swaps it for a vector library's.
@@ -99,9 +99,9 @@ def _block(places, place, begin, rows):
 
 
 @jit
-def _modulo(x, y):
+def modulo(x, y):
     """Python's %: the sign of the divisor."""
-    rest = _libm("fmod", x, y)
+    rest = call_libm("fmod", x, y)
     if rest == 0.0:
         return math.copysign(0.0, y)
     return rest + y if (y < 0.0) != (rest < 0.0) else rest
@@ -145,12 +145,12 @@ def _arithmetic(operation, out, x, y):
             out[i] = x[i] / y[i]
     elif operation == _MODULO:
         for i in range(len(out)):
-            out[i] = _modulo(x[i], y[i])
+            out[i] = modulo(x[i], y[i])
     elif operation == _POWER:
         for i in range(len(out)):
             # C says nan ** 0 and 1 ** nan are 1; here unknown in is unknown out
             unknown = x[i] != x[i] or y[i] != y[i]
-            out[i] = np.nan if unknown else _libm("pow", x[i], y[i])
+            out[i] = np.nan if unknown else call_libm("pow", x[i], y[i])
 
 
 @jit
@@ -197,19 +197,19 @@ def _function(operation, out, x, y, z):
             out[i] = math.sqrt(x[i])
     elif operation == _EXP:
         for i in range(len(out)):
-            out[i] = _libm("exp", x[i], 0.0)
+            out[i] = call_libm("exp", x[i], 0.0)
     elif operation == _LOG:
         for i in range(len(out)):
-            out[i] = _libm("log", x[i], 0.0)
+            out[i] = call_libm("log", x[i], 0.0)
     elif operation == _LOG1P:
         for i in range(len(out)):
-            out[i] = _libm("log1p", x[i], 0.0)
+            out[i] = call_libm("log1p", x[i], 0.0)
     elif operation == _SIN:
         for i in range(len(out)):
-            out[i] = _libm("sin", x[i], 0.0)
+            out[i] = call_libm("sin", x[i], 0.0)
     elif operation == _COS:
         for i in range(len(out)):
-            out[i] = _libm("cos", x[i], 0.0)
+            out[i] = call_libm("cos", x[i], 0.0)
     elif operation == _FLOOR:
         for i in range(len(out)):
             out[i] = np.floor(x[i])

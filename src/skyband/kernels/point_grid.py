@@ -3,7 +3,8 @@
 The search visits cells from the best on: a cell that is reached from a better neighbour waits in a heap by the best score
 a row in it can have, and no cell is opened that cannot hold a better row than the k found. SIGMOD06 sections 4.1, 4.2
 (figure 6). Where a function falls on both sides of a point, as a distance does, steps lead away from that point; where
-it rises on both sides, from every corner towards it.
+it rises on both sides, from every corner towards it. Any other function is bounded over boxes of cells, which are halved
+until one cell is left. A query with a region looks at the cells the region reaches into only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
-from skyband.kernels.query_grid import LINEAR, best_in_cell, cell_of, score_of
+from skyband.kernels.query_grid import FIRST, STOP, best_in_cell, best_in_cells, cell_of, longest_side, region_box
+from skyband.kernels.questions import CODE, LINEAR, score_of
 
 NONE = -1
 
@@ -111,21 +113,40 @@ def _keep(score, ordinal, count, room, new_score, new_ordinal):
 
 
 @jit
-def _turning_points(grid, questions, q, pivot):
-    """Write the coordinates at which query q's function turns, or, where it does not, those of its best end. Returns True
-    when it falls away from them, False when it rises (the farthest rows are asked for)."""
-    resolution = grid.edge.shape[1] - 1
+def _turning_points(grid, questions, q, box, pivot):
+    """Write the coordinates, within the box of the query's region, at which its function turns, or, where it does not,
+    those of its best end. Returns True when it falls away from them, False when it rises (the farthest rows are asked
+    for)."""
     kind, sign = questions.kind[q], questions.sign[q]
     for axis in range(pivot.shape[0]):
-        pivot[axis] = 0
+        pivot[axis] = box[FIRST, axis]
     for place in range(questions.used[q]):
         axis = questions.order[q, place]
         if kind == LINEAR:
-            pivot[axis] = resolution - 1 if sign * questions.weight[q, axis] > 0.0 else 0
+            pivot[axis] = box[STOP, axis] - 1 if sign * questions.weight[q, axis] > 0.0 else box[FIRST, axis]
         else:
-            for c in range(1, resolution):
+            for c in range(box[FIRST, axis] + 1, box[STOP, axis]):
                 pivot[axis] += questions.point[q, axis] >= grid.edge[axis, c]
     return kind == LINEAR or sign < 0.0
+
+
+@lean
+def _open_cell(points, questions, q, cell, first, stop, here, best_score, best_ordinal, count):
+    """Take the rows [first, stop) of a cell among the best found; returns how many these are."""
+    room = best_score.shape[0]
+    slot = points.first[cell]
+    while slot != NONE:
+        ordinal = points.ordinal[slot]
+        if ordinal >= stop:
+            break
+        if ordinal >= first:
+            for axis in range(here.shape[0]):
+                here[axis] = points.rows[axis, slot]
+            score = score_of(questions, q, here)
+            if score == score and (count < room or score >= best_score[count - 1]):
+                count = _keep(best_score, best_ordinal, count, room, score, ordinal)
+        slot = points.after[slot]
+    return count
 
 
 @jit
@@ -134,18 +155,22 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
 
     `keys` and `cells` are room for a heap of all cells. Opens only cells that can hold one of them.
     """
+    if questions.kind[q] == CODE:
+        return _search_by_halves(points, grid, questions, q, first, stop, best_score, best_ordinal, keys, cells)
     dimensions, resolution = grid.low.size, grid.edge.shape[1] - 1
     room = best_score.shape[0]
     points.marks[STAMP] += 1
     stamp = points.marks[STAMP]
     pivot, at, here = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64), np.empty(dimensions)
-    outwards = _turning_points(grid, questions, q, pivot)
+    box = np.empty((2, dimensions), np.int64)
+    region_box(grid, questions, q, box)
+    outwards = _turning_points(grid, questions, q, box, pivot)
     waiting = 0
     for corner in range(1 if outwards else 1 << dimensions):
         cell = 0
         for axis in range(dimensions):
-            start = pivot[axis] if outwards else (resolution - 1) * (corner >> axis & 1)
-            cell = cell * resolution + start
+            start = box[STOP, axis] - 1 if corner >> axis & 1 else box[FIRST, axis]
+            cell = cell * resolution + (pivot[axis] if outwards else start)
         if points.seen[cell] != stamp:
             points.seen[cell] = stamp
             waiting = _push(keys, cells, waiting, best_in_cell(grid, questions, q, cell), cell)
@@ -153,18 +178,7 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
     while waiting > 0 and (count < room or keys[0] >= best_score[count - 1]):
         cell = cells[0]
         waiting = _pop(keys, cells, waiting)
-        slot = points.first[cell]
-        while slot != NONE:
-            ordinal = points.ordinal[slot]
-            if ordinal >= stop:
-                break
-            if ordinal >= first:
-                for axis in range(dimensions):
-                    here[axis] = points.rows[axis, slot]
-                score = score_of(questions, q, here)
-                if score == score and (count < room or score >= best_score[count - 1]):
-                    count = _keep(best_score, best_ordinal, count, room, score, ordinal)
-            slot = points.after[slot]
+        count = _open_cell(points, questions, q, cell, first, stop, here, best_score, best_ordinal, count)
         rest = cell
         for axis in range(dimensions - 1, -1, -1):
             at[axis] = rest % resolution
@@ -173,13 +187,50 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
         for axis in range(dimensions - 1, -1, -1):
             below = at[axis] <= pivot[axis] if outwards else at[axis] > pivot[axis]
             above = at[axis] >= pivot[axis] if outwards else at[axis] < pivot[axis]
-            if below and at[axis] > 0 and points.seen[cell - stride] != stamp:
+            if below and at[axis] > box[FIRST, axis] and points.seen[cell - stride] != stamp:
                 points.seen[cell - stride] = stamp
                 waiting = _push(keys, cells, waiting, best_in_cell(grid, questions, q, cell - stride), cell - stride)
-            if above and at[axis] < resolution - 1 and points.seen[cell + stride] != stamp:
+            if above and at[axis] < box[STOP, axis] - 1 and points.seen[cell + stride] != stamp:
                 points.seen[cell + stride] = stamp
                 waiting = _push(keys, cells, waiting, best_in_cell(grid, questions, q, cell + stride), cell + stride)
             stride *= resolution
+    return count
+
+
+@jit
+def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_ordinal, keys, boxes):
+    """The same for any function: of a box of cells that may hold the best row left, halves are looked at."""
+    dimensions, resolution = grid.low.size, grid.edge.shape[1] - 1
+    room = best_score.shape[0]
+    low, high, out, here = np.empty(dimensions), np.empty(dimensions), np.empty(3), np.empty(dimensions)
+    known = np.empty((64, 2, dimensions), np.int64)
+    region_box(grid, questions, q, known[0])
+    made, waiting, count = 1, 0, 0
+    best = best_in_cells(grid, questions, q, known[0], low, high, out)
+    if best == best:
+        waiting = _push(keys, boxes, 0, best, 0)
+    while waiting > 0 and (count < room or keys[0] >= best_score[count - 1]):
+        number = boxes[0]
+        waiting = _pop(keys, boxes, waiting)
+        axis = longest_side(known[number])
+        if known[number, STOP, axis] - known[number, FIRST, axis] == 1:
+            cell = np.int64(0)
+            for axis in range(dimensions):
+                cell = cell * resolution + known[number, FIRST, axis]
+            count = _open_cell(points, questions, q, cell, first, stop, here, best_score, best_ordinal, count)
+            continue
+        if made == known.shape[0]:
+            wider = np.empty((2 * made, 2, dimensions), np.int64)
+            wider[:made] = known
+            known = wider
+        middle = (known[number, FIRST, axis] + known[number, STOP, axis]) // 2
+        known[made] = known[number]
+        known[made, FIRST, axis] = known[number, STOP, axis] = middle
+        for half in (number, made):
+            best = best_in_cells(grid, questions, q, known[half], low, high, out)
+            if best == best:  # else no row there has a score
+                waiting = _push(keys, boxes, waiting, best, half)
+        made += 1
     return count
 
 

@@ -4,7 +4,7 @@ A query names a threshold, and monitors the cells in which a row could score as 
 only to the queries of its cell. Thresholds may rise without the grid being told: a query that monitors too many cells
 sees rows in vain, but misses none. TODS15 sections 2 (figures 2 and 3: lazy re-indexing) and 6.1 (figure 7).
 
-Scores are turned, so that larger is better: sign · value. Guarantee: a row whose turned score, as computed, is at
+Guarantee: a row whose turned score, as computed, is at
 least the threshold lies in a monitored cell. No margin is needed for that: in a formula every step is rounded
 monotonically, so its value at the best corner of a cell bounds its values in the cell, rounding included.
 
@@ -15,7 +15,6 @@ a cell wider than its rows. A cell holds a set of bits instead of a list, so tha
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -24,29 +23,15 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from skyband.kernels.jit import jit, tiny
-
-DISTANCE_L2 = 0  # sqrt(sum of weight · (x - point)²)
-DISTANCE_L1 = 1  # sum of weight · |x - point|
-LINEAR = 2  # sum of weight · x
+from skyband.kernels.questions import CODE, LINEAR, NOTHING, best_in_box, term_of, turned
 
 FIRST, STOP = 0, 1  # places in Grid.box
 
-BLOCK = 1024  # rows scored at a time: their sums stay in the fastest cache
+_HALVINGS = 12  # that leave one of 1000 cells
+
 WORD_BITS = 64
 WORD_SHIFT = 6  # log2(WORD_BITS)
 INFINITY_BITS = 0x7FF0000000000000  # of a float64
-NOTHING = -0.0  # where a sum begins: added to anything, also to -0, it changes no bit
-
-
-class Questions(NamedTuple):
-    """What each of u queries ranks d attributes by. Points and weights are finite; a distance's weights at least 0."""
-
-    kind: np.ndarray  # int64 [u]: DISTANCE_L2, DISTANCE_L1 or LINEAR
-    sign: np.ndarray  # float64 [u]: 1.0 where larger values are better, -1.0 where smaller ones are
-    point: np.ndarray  # float64 [u, d]; of no meaning for LINEAR
-    weight: np.ndarray  # float64 [u, d]; 1.0 for a distance without weights
-    order: np.ndarray  # int64 [u, d]: first the attributes it uses, in the order their terms are added
-    used: np.ndarray  # int64 [u]: how many those are, at least 1; what follows them in `order` is never read
 
 
 class Grid(NamedTuple):
@@ -129,68 +114,30 @@ def cells_of(grid, rows):
     return cells
 
 
-# scores -----------------------------------------------------------------------------------------------------
-
-
-@tiny
-def _term(kind, x, point, weight):
-    """What one attribute adds to the sum. A weight of 1 changes no bit."""
-    if kind == LINEAR:
-        return weight * x
-    apart = x - point
-    return weight * (apart * apart if kind == DISTANCE_L2 else abs(apart))
-
-
-@tiny
-def _turned(kind, sign, total):
-    return sign * (math.sqrt(total) if kind == DISTANCE_L2 else total)
-
-
-@tiny
-def score_of(questions, q, row):
-    """The turned score of one row (float64 [d]) for query q: bit for bit that of the score's expression tree."""
-    kind = questions.kind[q]
-    total = NOTHING
-    for place in range(questions.used[q]):
-        axis = questions.order[q, place]
-        total += _term(kind, row[axis], questions.point[q, axis], questions.weight[q, axis])
-    return _turned(kind, questions.sign[q], total)
-
-
-@jit
-def _add_terms(kind, x, point, weight, sums):
-    """Add an attribute's terms to the sums. Each loop is vectorized."""
-    if kind == LINEAR:
-        for i in range(sums.size):
-            sums[i] += weight * x[i]
-    elif kind == DISTANCE_L1:
-        for i in range(sums.size):
-            sums[i] += weight * abs(x[i] - point)
-    else:
-        for i in range(sums.size):
-            sums[i] += weight * ((x[i] - point) * (x[i] - point))
-
-
-@jit
-def scores_of(questions, q, rows, begin, stop, out):
-    """Write the turned scores of rows[:, begin:stop] (float64 [d, n]) for query q to out[:stop - begin], as `score_of`."""
-    kind, sign = questions.kind[q], questions.sign[q]
-    for start in range(begin, stop, BLOCK):
-        end = min(start + BLOCK, stop)
-        sums = out[start - begin : end - begin]
-        sums[:] = NOTHING
-        for place in range(questions.used[q]):
-            axis = questions.order[q, place]
-            _add_terms(kind, rows[axis, start:end], questions.point[q, axis], questions.weight[q, axis], sums)
-        if kind == DISTANCE_L2:
-            for i in range(sums.size):
-                sums[i] = sign * math.sqrt(sums[i])
-        elif sign != 1.0:
-            for i in range(sums.size):
-                sums[i] = sign * sums[i]
-
-
 # which cells a query monitors -------------------------------------------------------------------------------
+
+
+@jit
+def region_box(grid, questions, q, box):
+    """Write the coordinates of the cells that query q's region reaches into."""
+    resolution = grid.edge.shape[1] - 1
+    box[FIRST], box[STOP] = 0, resolution
+    for place in range(questions.bounds[q]):
+        axis = questions.bound[q, place]
+        low, scale = grid.low[axis], grid.scale[axis]
+        box[FIRST, axis] = _coordinate(questions.low[q, axis], low, scale, resolution)
+        box[STOP, axis] = _coordinate(questions.high[q, axis], low, scale, resolution) + 1
+
+
+@tiny
+def _lowest(grid, questions, q, axis, c):
+    """The least number an attribute can have in the cells of a coordinate, within the query's region."""
+    return min(max(grid.edge[axis, c], questions.low[q, axis]), questions.high[q, axis])
+
+
+@tiny
+def _highest(grid, questions, q, axis, c):
+    return max(min(grid.edge[axis, c + 1], questions.high[q, axis]), questions.low[q, axis])
 
 
 @jit
@@ -201,10 +148,10 @@ def _best_term(questions, q, axis, low, high):
     if weight == 0.0:
         return 0.0  # at infinity the term is NaN, and such a row never ranks
     if kind == LINEAR:
-        return _term(kind, high if sign * weight > 0.0 else low, point, weight)
+        return term_of(kind, high if sign * weight > 0.0 else low, point, weight)
     if sign > 0.0:
-        return max(_term(kind, low, point, weight), _term(kind, high, point, weight))
-    return _term(kind, min(max(point, low), high), point, weight)
+        return max(term_of(kind, low, point, weight), term_of(kind, high, point, weight))
+    return term_of(kind, min(max(point, low), high), point, weight)
 
 
 @jit
@@ -214,7 +161,8 @@ def _best_terms(grid, questions, q):
     terms = np.zeros((edge.shape[0], edge.shape[1] - 1))
     for axis in questions.order[q, : questions.used[q]]:
         for c in range(terms.shape[1]):
-            terms[axis, c] = _best_term(questions, q, axis, edge[axis, c], edge[axis, c + 1])
+            low, high = _lowest(grid, questions, q, axis, c), _highest(grid, questions, q, axis, c)
+            terms[axis, c] = _best_term(questions, q, axis, low, high)
     return terms
 
 
@@ -239,19 +187,32 @@ def _best_along(kind, sign, order, terms, at, along, first, best):
         for c in range(best.size):
             best[c] = worst if best[c] != best[c] else best[c]
     for c in range(best.size):
-        best[c] = _turned(kind, sign, best[c])
+        best[c] = turned(kind, sign, best[c])
+
+
+@jit
+def best_in_cells(grid, questions, q, box, low, high, out):
+    """The best turned score that a row in the cells of a box can have for query q, which has CODE; NaN when none
+    has one. `low`, `high`, `out`:
+    room, float64 [d] and [3]."""
+    for axis in range(low.size):
+        low[axis] = _lowest(grid, questions, q, axis, box[FIRST, axis])
+        high[axis] = _highest(grid, questions, q, axis, box[STOP, axis] - 1)
+    return best_in_box(questions, q, low, high, out)
 
 
 @jit
 def best_in_cell(grid, questions, q, cell):
-    """The best turned score, as computed, that a row in the cell can have for query q; never NaN. O(d)."""
+    """The best turned score, as computed, that a row in the cell can have for query q, which has no CODE; never NaN.
+    O(d)."""
     dimensions, resolution = grid.low.size, grid.edge.shape[1] - 1
     order = questions.order[q, : questions.used[q]]
     terms = np.zeros((dimensions, 1))
     for axis in range(dimensions - 1, -1, -1):
         c = cell % resolution
         cell //= resolution
-        terms[axis, 0] = _best_term(questions, q, axis, grid.edge[axis, c], grid.edge[axis, c + 1])
+        low, high = _lowest(grid, questions, q, axis, c), _highest(grid, questions, q, axis, c)
+        terms[axis, 0] = _best_term(questions, q, axis, low, high)
     best = np.empty(1)
     _best_along(questions.kind[q], questions.sign[q], order, terms, np.zeros(dimensions, np.int64), 0, 0, best)
     return best[0]
@@ -259,17 +220,17 @@ def best_in_cell(grid, questions, q, cell):
 
 @jit
 def _bounding_box(kind, sign, order, terms, threshold, box):
-    """Write the smallest box that holds every cell whose best is at least the threshold. False when there is none.
+    """Cut the box down to the smallest that holds all of its cells whose best is at least the threshold. False when there
+    is none.
 
     A coordinate belongs to it if the cell does in which it meets the best coordinates of the other attributes.
     """
-    dimensions, resolution = terms.shape
-    at = np.zeros(dimensions, np.int64)
+    resolution = terms.shape[1]
+    at = box[FIRST].copy()
     for axis in order:
-        for c in range(1, resolution):
+        for c in range(box[FIRST, axis] + 1, box[STOP, axis]):
             if sign * terms[axis, c] > sign * terms[axis, at[axis]]:
                 at[axis] = c
-    box[FIRST], box[STOP] = 0, resolution
     best = np.empty(resolution)
     for axis in order:
         _best_along(kind, sign, order, terms, at, axis, 0, best)
@@ -306,13 +267,17 @@ def _line(at, resolution):
 def monitor(grid, questions, q, threshold):
     """Let query q monitor exactly the cells whose best is at least the threshold. Returns their number.
 
-    O(d² · resolution + d · cells) with the cells of the box around those monitored before or from now on.
+    O(d² · resolution + d · cells) with the cells of the box around those monitored before or from now on. With CODE: of
+    halves of halves of the grid, those that a row can score as much in, O(log cells) for each cell monitored.
     """
+    if questions.kind[q] == CODE:
+        return _monitor_by_halves(grid, questions, q, threshold)
     kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
     terms = _best_terms(grid, questions, q)
     dimensions, resolution = terms.shape
     old = grid.box[q]
     new = np.zeros((2, dimensions), np.int64)
+    region_box(grid, questions, q, new)
     if not _bounding_box(kind, sign, order, terms, threshold, new):
         forget(grid, q)
         return 0
@@ -339,6 +304,51 @@ def monitor(grid, questions, q, threshold):
         if not _next_line(at, both):
             break
     grid.box[q] = new
+    return monitored
+
+
+@jit
+def longest_side(box):
+    """The attribute along which a box has the most cells."""
+    longest = 0
+    for axis in range(1, box.shape[1]):
+        if box[STOP, axis] - box[FIRST, axis] > box[STOP, longest] - box[FIRST, longest]:
+            longest = axis
+    return longest
+
+
+@jit
+def _monitor_by_halves(grid, questions, q, threshold):
+    forget(grid, q)
+    dimensions, resolution = grid.edge.shape[0], grid.edge.shape[1] - 1
+    word, bit = q >> WORD_SHIFT, np.uint64(1) << np.uint64(q & (WORD_BITS - 1))
+    low, high, out = np.empty(dimensions), np.empty(dimensions), np.empty(3)
+    waiting = np.empty((_HALVINGS * dimensions + 2, 2, dimensions), np.int64)
+    box, around = np.empty((2, dimensions), np.int64), np.empty((2, dimensions), np.int64)
+    around[FIRST], around[STOP] = resolution, 0
+    region_box(grid, questions, q, waiting[0])
+    count, monitored = 1, 0
+    while count > 0:
+        count -= 1
+        box[:] = waiting[count]
+        if not best_in_cells(grid, questions, q, box, low, high, out) >= threshold:
+            continue
+        axis = longest_side(box)
+        if box[STOP, axis] - box[FIRST, axis] > 1:
+            middle = (box[FIRST, axis] + box[STOP, axis]) // 2
+            waiting[count], waiting[count + 1] = box, box
+            waiting[count, STOP, axis] = waiting[count + 1, FIRST, axis] = middle
+            count += 2
+            continue
+        cell = np.int64(0)
+        for axis in range(dimensions):
+            cell = cell * resolution + box[FIRST, axis]
+            around[FIRST, axis] = min(around[FIRST, axis], box[FIRST, axis])
+            around[STOP, axis] = max(around[STOP, axis], box[STOP, axis])
+        grid.members[cell, word] |= bit
+        monitored += 1
+    if monitored > 0:
+        grid.box[q] = around
     return monitored
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy as np
 from skyband.algorithms import settled
 from skyband.binding import numbers
 from skyband.changes import NO_EVENTS, Emitted
+from skyband.expression import Call, Column, Tree
 from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
 from skyband.lanes.base import Lane, Place, Rows
 from skyband.query import Query
+from skyband.score import as_tree, where_key, where_tree
 from skyband.window import CountWindow
 
 _MODERATE = 1e100  # far from overflow, also squared and added up
@@ -21,21 +24,23 @@ _UID_SHIFT = 44  # bits of an arrival number
 
 
 def crowd_key(query: Query, algorithm: str) -> Hashable | None:
-    """Queries of one key share a lane; None for one that needs a lane of its own.
+    """Queries of one key share a lane; None for one that needs another.
 
-    A crowd takes cores and filters over count windows whose score is `linear` or `distance`. With a grid, they must
-    agree in all that the walk through it relies on.
+    A crowd takes cores and filters over count windows whose score is `linear` or `distance`. With a grid, they must agree
+    in all that the walk through it relies on; one that is filled from the window takes any expression, and a `where`.
     """
-    score = query.score
-    if algorithm == "auto" or not isinstance(query.window, CountWindow) or not isinstance(score, Linear | Distance):
+    if algorithm == "auto" or not isinstance(query.window, CountWindow) or query.emit == "snapshots":
         return None
     named, options = settled(algorithm)
-    if "core" not in named.options or query.where is not None or query.emit == "snapshots":
+    if "core" not in named.options:
         return None
-    attributes = frozenset(name for name, _ in _pairs(query))
-    if "grid" not in options and named.family != "spatial":
-        return ("crowd", attributes)
-    return ("crowd", attributes, algorithm, query.window.size, query.window.slide)
+    if named.family == "spatial":
+        return ("crowd", frozenset(_attributes(query)), algorithm, query.window.size, query.window.slide)
+    if not isinstance(query.score, Linear | Distance) or query.where is not None:
+        return None
+    if "grid" not in options:
+        return ("crowd", frozenset(_attributes(query)))
+    return ("crowd", frozenset(_attributes(query)), algorithm, query.window.size, query.window.slide)
 
 
 class CrowdLane(Lane):
@@ -69,7 +74,9 @@ class CrowdLane(Lane):
         core, sieve = named.options["core"], named.options.get("filter")
         k = min(query.k, place.size)
         heard = query.emit != "none"
-        self.structure.add(Asked(score, order, k, place.size, place.slide, core, sieve, heard, given))
+        region, condition = (_region(query), _condition(query)) if named.family == "spatial" else ((), None)
+        window = (place.size, place.slide)
+        self.structure.add(Asked(score, order, k, *window, core, sieve, heard, given, region, condition))
         self.members.append(place.member)
         self.members[-1].algorithm = place.algorithm
         self.uids.append(self.next_uid)
@@ -77,13 +84,11 @@ class CrowdLane(Lane):
 
     def _attributes(self, place: Place) -> tuple[str, ...]:
         """What the structure calls the numbers it is given of a row."""
-        return tuple(sorted(name for name, _ in _pairs(place.query)))
+        return _attributes(place.query)
 
-    def _score(self, place: Place) -> tuple[Linear | Distance, str]:
+    def _score(self, place: Place) -> tuple[Linear | Distance | Call, str]:
         """How it ranks them for a query, and which way."""
-        score = place.query.score
-        assert isinstance(score, Linear | Distance)
-        return score, place.query.order
+        return _ranking(place.query), place.query.order
 
     def cancel(self, at: int) -> None:
         """Stop answering a query and forget what only it held."""
@@ -138,12 +143,15 @@ class CrowdLane(Lane):
 
     def _nulls(self, rows: Rows, points: np.ndarray) -> list[int]:
         """How many rows have no score, for each query: only rows with an attribute that is not finite, or that arithmetic
-        may take beyond that, can lack one."""
+        may take beyond that, can lack one, but for expressions that say otherwise."""
+        crowd = self.structure
+        largest = max(crowd.largest_number, 1.0)
+        odd = ~(np.abs(points) < _MODERATE / largest).all(axis=0)
         counts = np.zeros(len(self.members), np.int64)
-        largest = max(self.structure.largest_number, 1.0)
-        odd = np.flatnonzero(~(np.abs(points) < _MODERATE / largest).all(axis=0))
-        if len(odd):
-            counts += self.structure.unscored(np.ascontiguousarray(points[:, odd]))
+        if odd.any():
+            counts += crowd.unscored(np.ascontiguousarray(points[:, odd]))
+        if not odd.all():
+            counts += crowd.unscored_among(np.ascontiguousarray(points[:, ~odd]))
         return [int(count) for count in counts]
 
     # -- what is held --------------------------------------------------------------------------------------------
@@ -199,7 +207,31 @@ class CrowdLane(Lane):
         return
 
 
-def _pairs(query: Query) -> tuple[tuple[str, float], ...]:
-    """The attributes a score reads, with a number for each."""
-    assert isinstance(query.score, Linear | Distance)
-    return query.score.weights if isinstance(query.score, Linear) else query.score.point
+def _attributes(query: Query) -> tuple[str, ...]:
+    """The columns that a query's score and `where` read, in the order of their names."""
+    trees = [as_tree(query.score), where_key(query.where)]
+    return tuple(sorted({name for tree in trees if tree is not None for name in tree.columns()}))
+
+
+def _ranking(query: Query) -> Linear | Distance | Call:
+    """A score as a crowd takes it: a formula it knows, or an expression."""
+    score, tree = query.score, as_tree(query.score)
+    if isinstance(score, Linear | Distance):
+        return score
+    if isinstance(tree, Column):
+        return Linear(((tree.name, 1.0),))
+    assert isinstance(tree, Call)
+    return tree
+
+
+def _region(query: Query) -> tuple[tuple[str, float, float], ...]:
+    if not isinstance(query.where, Mapping):
+        return ()
+    return tuple(
+        (name, -math.inf if low is None else low, math.inf if high is None else high)
+        for name, (low, high) in query.where.items()
+    )
+
+
+def _condition(query: Query) -> Tree | None:
+    return where_tree(query.where) if isinstance(query.where, str) else None
