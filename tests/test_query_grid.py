@@ -15,17 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skyband.algorithms.asked import codes_of
-from skyband.kernels.query_grid import (
-    Grid,
-    best_in_cell,
-    cell_of,
-    cells_of,
-    empty_grid,
-    forget,
-    monitor,
-    next_member,
-    room,
-)
+from skyband.kernels.grid import Grid, cell_of, cells_of, empty_grid, forget, next_member, room
+from skyband.kernels.query_grid import best_in_cell, monitor
 from skyband.kernels.questions import BLOCK, DISTANCE_L1, DISTANCE_L2, LINEAR, Questions, score_of, scores_of
 from skyband.score import Distance, Linear, bind, distance, linear
 

@@ -14,8 +14,9 @@ from skyband.algorithms.arena import held
 from skyband.algorithms.crowd import Asked, Crowd, resolution
 from skyband.changes import Emitted
 from skyband.formulas import Distance, Linear
-from skyband.kernels import bands, point_grid, query_grid
+from skyband.kernels import bands, point_grid
 from skyband.kernels.emission import CHANGES, emit
+from skyband.kernels.grid import empty_grid
 from skyband.kernels.questions import scores_of
 
 EXAMPLE = [3.0, 1.0, 2.0, 7.0, 5.0, 9.0, 4.0, 7.5, 6.0, 11.0, 10.0]  # scores of TODS15's figure 1, smaller is better
@@ -103,7 +104,7 @@ def test_the_search_finds_the_best_rows_of_any_part_of_the_window(data: st.DataO
     order = data.draw(st.sampled_from(["asc", "desc"]))
     asked = Asked(data.draw(scores(attributes)), order, 1, 100, 1, "sma")
     questions = questions_of([asked], tuple(attributes))
-    grid = query_grid.empty_grid(np.full(len(attributes), -4.0), np.full(len(attributes), 6.0), data.draw(st.integers(1, 4)), 1)
+    grid = empty_grid(np.full(len(attributes), -4.0), np.full(len(attributes), 6.0), data.draw(st.integers(1, 4)), 1)
     points = point_grid.empty_points(len(attributes), 40, len(grid.members))
     point_grid.add_points(points, grid, rows, 0)
     dropped = data.draw(st.integers(0, count))

@@ -22,12 +22,13 @@ import pyarrow as pa
 from skyband.batches import check_keepable, conform, to_table
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
-from skyband.lanes import NEVER, Lane, Rows
+from skyband.keys import LiveKeys
+from skyband.lanes import NEVER, Lane, Place, Rows
 from skyband.query import Query, Threshold, TopK
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
-from skyband.seating import bind_place, place, seat
+from skyband.seating import bind_place, deleting, place, seat
 from skyband.window import CountWindow, Duration, duration, nanoseconds
 
 BOUNDS = b"skyband.missed_at_most"
@@ -46,13 +47,17 @@ class Monitor:
     [40.0, 10.0]
     """
 
-    def __init__(self, queries: Iterable[Query] = (), *, time: str | None = None, lateness: Duration = 0) -> None:
-        if time is not None and (not isinstance(time, str) or not time):
-            raise QueryError(f"time must be the name of a column, got {time!r}")
+    def __init__(
+        self, queries: Iterable[Query] = (), *, time: str | None = None, lateness: Duration = 0, key: str | None = None
+    ) -> None:
+        for what, column in (("time", time), ("key", key)):
+            if column is not None and (not isinstance(column, str) or not column):
+                raise QueryError(f"{what} must be the name of a column, got {column!r}")
         duration(lateness, "lateness")
         if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
             raise QueryError(f"lateness must not be negative, got {lateness!r}")
         self._time, self._lateness = time, lateness
+        self._keys = LiveKeys(key) if key is not None else None
         self._queries: dict[str, Query] = {}
         self._waiting: list[Query] = []  # added, and no row has come since
         self._lanes: list[Lane] = []
@@ -86,11 +91,16 @@ class Monitor:
             )
         if not isinstance(query.window, CountWindow) and self._time is None:
             raise QueryError(f"query {query.name!r} has a time window; name the time column: Monitor(..., time='...')")
+        if self._keys is not None:
+            deleting(query)
         if self._schema is not None:
-            place(query, self._schema, self._clock)
+            self._place(query, self._schema, self._clock)
         self._queries[query.name] = query
         self._waiting.append(query)
         self._table = None
+
+    def _place(self, query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
+        return place(query, schema, clock, deletions=self._keys is not None)
 
     def cancel(self, name: str) -> None:
         """Stop answering the query called `name`."""
@@ -156,10 +166,10 @@ class Monitor:
         allowed = clock.length(self._lateness, "lateness") if clock is not None else 0
         moments = self._early_moments(clock)
         times = clock.read(table) if clock is not None else None
-        places = [place(query, schema, clock) for query in self._waiting]
+        places = [self._place(query, schema, clock) for query in self._waiting]
         if schema != self._schema:  # a column that was all null has taken a type
             for query in self._queries.values():
-                place(query, schema, clock)
+                self._place(query, schema, clock)
         if clock is not None and times is not None:
             spans = [one.size + one.slide for one in places if one.timed]
             spans += [member.size + member.slide for lane in self._lanes if lane.timed for member in lane.members]
@@ -170,6 +180,7 @@ class Monitor:
         doors = {door for lane in self._lanes for door in lane.doors} | {one.door for one in places if one.door}
         values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
         lanes, joining = seat(places, self._lanes, self._seen)
+        numbers = self._keys_of(table, schema)
         with self._all_or_nothing():
             self._take_schema(schema, clock, allowed)
             self._watermark = max([self._watermark, *moments])
@@ -179,7 +190,41 @@ class Monitor:
             self._lanes += lanes
             self._bound = bound
             self._waiting = []
+            if self._keys is not None:
+                self._keys.add(numbers, self._seen, self._live_from())
             return self._take_rows(table, times, values)
+
+    def _keys_of(self, table: pa.Table, schema: pa.Schema) -> np.ndarray:
+        """What the keys of new rows are looked up by; SchemaError when one cannot be taken."""
+        if self._keys is None:
+            return np.zeros(0, np.int64)
+        self._keys.check(schema)
+        return self._keys.numbered(table, self._live_from(), self._stored_keys)
+
+    def _stored_keys(self, seq: np.ndarray) -> pa.Array:
+        assert self._keys is not None
+        return self._store.find(seq, self._seen, None).column(self._keys.column).combine_chunks()
+
+    def _live_from(self) -> int:
+        """Rows that arrived earlier are in no window."""
+        return min([self._seen, *(lane.oldest_needed() for lane in self._lanes)])
+
+    def delete(self, keys: Any) -> pa.Table:
+        """Take the rows with these keys out of every window, at once: the result rows of the windows that ended last, where
+        such a row ranked.
+
+        `keys`: a list or array of values of the column named by `key=`. Keys of no live row are counted, see `stats`.
+        """
+        self._usable()
+        if self._keys is None:
+            raise StateError("this monitor's rows have no keys to delete them by; name their column: Monitor(..., key='...')")
+        if self._schema is None:
+            self._keys.not_found += len(keys)
+            return self._results([])
+        gone = self._keys.delete(keys, self._schema, self._live_from(), self._stored_keys)
+        with self._all_or_nothing():
+            parts = [(lane, *lane.delete(gone)) for lane in self._lanes] if len(gone) else []
+            return self._results(parts)
 
     def _take_schema(self, schema: pa.Schema, clock: Clock | None, allowed: int) -> None:
         if schema is not self._schema:
@@ -209,7 +254,7 @@ class Monitor:
     def _remember(self, base: int, table: pa.Table) -> None:
         """Keep the payload of the new rows that can still win; now and then forget those that no longer can."""
         self._store.remember(base, table, united(lane.needed(base) for lane in self._lanes))
-        self._store.forget_before(min([self._seen, *(lane.oldest_needed() for lane in self._lanes)]))
+        self._store.forget_before(self._live_from())
         self._forget()
 
     def _forget(self) -> None:
@@ -273,7 +318,8 @@ class Monitor:
         `candidates` and `bytes` are those of the structure it shares with the other queries on its score; among queries with
         scores of their own, `candidates` is the query's, and `searches` says how often one was filled from the window. An
         answer that is not exact adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average
-        over streams in random order.
+        over streams in random order. With `key=`, `deleted` and `not_found` say how many of the keys that delete() was
+        given were those of live rows, and how many were not.
         """
         self._usable()
         query = self._query(name)
@@ -282,6 +328,8 @@ class Monitor:
         lane, at = self._seat(name)
         member = lane.members[at]
         counts = {"rows": member.rows, "late": member.late, "nulls": member.nulls}
+        if self._keys is not None:
+            counts |= {"deleted": self._keys.rows_deleted, "not_found": self._keys.not_found}
         return {"algorithm": "", **counts, **lane.figures(at)}
 
     @property

@@ -18,7 +18,7 @@ from skyband.errors import StateError
 from skyband.lanes import KINDS
 from skyband.query import Query, query_from_json
 from skyband.rows import RowStore
-from skyband.seating import bind_place, place
+from skyband.seating import bind_place
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ def monitor_to_bytes(monitor: Monitor) -> bytes:
         "lanes": lanes,
         "schema": None,
     }
+    if monitor._keys is not None:
+        header["key"] = monitor._keys.column
+        header["key_counts"], own = monitor._keys.save()
+        arrays |= own
     if monitor._schema is not None:
         header["schema"] = base64.b64encode(monitor._schema.serialize().to_pybytes()).decode()
         header["limit"] = monitor._store.limit
@@ -85,7 +89,9 @@ def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mappi
 def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, Callable[..., Any]]) -> Monitor:
     """The monitor that `monitor_to_bytes` wrote down."""
     header, arrays = unpack(_KIND, data)
-    monitor = cls((), time=header["time"], lateness=_duration_from_json(header["lateness"]))
+    monitor = cls((), time=header["time"], lateness=_duration_from_json(header["lateness"]), key=header.get("key"))
+    if monitor._keys is not None:
+        monitor._keys.restore(header["key_counts"], arrays)
     monitor._seen, monitor._watermark = header["seen"], header["watermark"]
     monitor._early = [_moment_from_json(moment) for moment in header["early"]]
     if header["schema"] is not None:
@@ -103,7 +109,7 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
         assert monitor._schema is not None
         asked = _members(saved, callables)
         queries |= {query.name: query for query, known in zip(asked, saved["members"], strict=True) if known["active"]}
-        places = [place(query, monitor._schema, monitor._clock) for query in asked]
+        places = [monitor._place(query, monitor._schema, monitor._clock) for query in asked]
         for seat in places:
             bind_place(seat, monitor._schema, monitor._bound)
         monitor._lanes.append(KINDS[saved["kind"]].restored(places, saved, own))

@@ -8,21 +8,22 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
-from skyband.algorithms import settled, with_error
+from skyband.algorithms import TABLE, entry, settled, with_error
 from skyband.clock import Clock
 from skyband.errors import QueryError
 from skyband.lanes import CountLane, CrowdLane, Door, Lane, Place, ScoresLane, TimeLane, crowd_key, in_scores_lane
 from skyband.query import Query, Threshold
-from skyband.score import BoundScore, bind, bind_where, score_key, where_key
+from skyband.score import BoundScore, as_tree, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
 
 
-def place(query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
-    """Check a query against the columns; SchemaError when it does not fit them. Changes nothing."""
+def place(query: Query, schema: pa.Schema, clock: Clock | None, *, deletions: bool = False) -> Place:
+    """Check a query against the columns; SchemaError when it does not fit them. Changes nothing. `deletions`: rows may be
+    deleted."""
     size, slide = window_lengths(query, clock)
     above = query.above if isinstance(query, Threshold) else None
     door = Door(score_key(query.score), query.order, where_key(query.where), above)
-    algorithm = with_error(query.algorithm, query.error)
+    algorithm = deleting(query) if deletions else with_error(query.algorithm, query.error)
     bind(query.score, schema)
     if query.where is not None:
         bind_where(query.where, schema)
@@ -33,6 +34,21 @@ def place(query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
     if isinstance(query.window, CountWindow):
         return Place(query, CountLane, (door, "count", algorithm), size, slide, algorithm, door)
     return Place(query, TimeLane, (door, "time", slide, algorithm), size, slide, algorithm, door, timed=True)
+
+
+def deleting(query: Query) -> str:
+    """The algorithm that answers a query while rows may be deleted; QueryError when none can."""
+    what = f"query {query.name!r} stands in a monitor with key=, whose rows may be deleted, and"
+    algorithm = "tma" if query.algorithm == "auto" else query.algorithm
+    if not entry(algorithm).deletions:
+        able = ", ".join(repr(row.name) for row in TABLE if row.deletions)
+        raise QueryError(f"{what} {algorithm!r} cannot do without rows it has dropped; use one of {able}, or 'auto'")
+    if not isinstance(query.window, CountWindow) or query.emit == "snapshots" or query.error > 0:
+        raise QueryError(f"{what} that needs a CountWindow, another emit than 'snapshots', and error=0")
+    tree = as_tree(query.score)
+    if tree is None or not tree.columns():
+        raise QueryError(f"{what} that needs a score that is no callable and names a column, got {query.score!r}")
+    return algorithm
 
 
 def window_lengths(query: Query, clock: Clock | None) -> tuple[int, int]:

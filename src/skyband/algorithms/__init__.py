@@ -49,7 +49,7 @@ def _pruned(name: str, paper: str) -> Entry:
 
 def _spatial(name: str, paper: str, core: str, needs: str) -> Entry:
     """A core that is filled from a grid over the window's points."""
-    return Entry(name, paper, "spatial", True, "count", False, needs, "crowd:Crowd", {"core": core}, ("grid",))
+    return Entry(name, paper, "spatial", True, "count", core == "tma", needs, "crowd:Crowd", {"core": core}, ("grid",))
 
 
 _HYBRID = Entry(

@@ -12,8 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.bands import BEGIN, HEAD, KIND, LIMIT, NEVER, OLDEST, ROOM, STOP, STRICT, THRESHOLD, K, expire, floor_of
+from skyband.kernels.bands import (
+    BEGIN,
+    HEAD,
+    KIND,
+    LIMIT,
+    NEVER,
+    OLDEST,
+    ROOM,
+    STOP,
+    STRICT,
+    THRESHOLD,
+    K,
+    expire,
+    floor_of,
+)
 from skyband.kernels.calendar import plan, unlink
+from skyband.kernels.grid import cell_of, next_member
 from skyband.kernels.jit import jit, lean, tiny
 from skyband.kernels.point_grid import search
 from skyband.kernels.pruning import (
@@ -34,7 +49,7 @@ from skyband.kernels.pruning import (
     step,
     take,
 )
-from skyband.kernels.query_grid import cell_of, monitor, next_member
+from skyband.kernels.query_grid import monitor
 from skyband.kernels.questions import score_of, scores_of
 
 # places in progress
@@ -111,7 +126,7 @@ class Indexed(NamedTuple):
 
 
 @lean
-def _plan_query(pruners, calendar, q, size, slide, row):
+def plan_query(pruners, calendar, q, size, slide, row):
     """Bring the calendar up to date after query q has changed at `row`."""
     query, marks = pruners.query, pruners.marks
     core, sieve = query[q, CORE], query[q, FILTER]
@@ -158,7 +173,7 @@ def begin_index(pruners, questions, grid, indexed, calendar, size, slide, row):
     for q in range(pruners.query.shape[0]):
         indexed.threshold[q], indexed.vain[q] = threshold_of(pruners, q), 0
         indexed.cells[q] = monitor(grid, questions, q, indexed.threshold[q])
-        _plan_query(pruners, calendar, q, size, slide, row - 1)
+        plan_query(pruners, calendar, q, size, slide, row - 1)
 
 
 @lean
@@ -170,7 +185,7 @@ def _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
         pruners.query[q, TOUCHED] = row + 1
         indexed.waiting[progress[WAITING]] = q
         progress[WAITING] += 1
-    _plan_query(pruners, calendar, q, size, slide, row)
+    plan_query(pruners, calendar, q, size, slide, row)
     return _needs_index(pruners, indexed, q)
 
 
@@ -256,7 +271,7 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
                     query[q, REFILLS] = 2
                     marks[core, STOP] = marks[core, HEAD] + marks[core, K]
                     levels[core, THRESHOLD] = floor_of(scores, marks, core)
-            _plan_query(pruners, calendar, q, size, slide, row)
+            plan_query(pruners, calendar, q, size, slide, row)
         n, used = answers.used[0], answers.used[1]
         count = read(pruners, q, answers.score[used:], answers.ordinal[used:])
         answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, row + 1, used, count

@@ -13,28 +13,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.grid import FIRST, STOP, cell_of, longest_side, region_box
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
-from skyband.kernels.query_grid import FIRST, STOP, best_in_cell, best_in_cells, cell_of, longest_side, region_box
+from skyband.kernels.query_grid import best_in_cell, best_in_cells
 from skyband.kernels.questions import CODE, LINEAR, score_of
 
 NONE = -1
 
 OLDEST = 0  # in Points.marks: ordinal of the oldest row in a list
 STAMP = 1  # number of the last search
+NEXT = 2  # ordinal of the next row to come
 
 
 class Points(NamedTuple):
     """Rows in a ring, row r in the slot r % ring, and a list of slots for each cell, oldest first."""
 
     rows: np.ndarray  # float64 [d, ring]
-    ordinal: np.ndarray  # int64 [ring]
+    ordinal: np.ndarray  # int64 [ring]; NONE for a row that was deleted
     cell: np.ndarray  # int64 [ring]
     after: np.ndarray  # int64 [ring]: slot of the next row in the same cell, or NONE
     first: np.ndarray  # int64 [cells]: slot of the oldest row, or NONE
     last: np.ndarray  # int64 [cells]: slot of the newest; of no meaning where there is none
     seen: np.ndarray  # int64 [cells]: number of the search that last reached the cell
-    marks: np.ndarray  # int64 [2]
+    marks: np.ndarray  # int64 [3]
 
 
 @jit
@@ -54,6 +56,19 @@ def add_points(points, grid, rows, begin):
         else:
             points.after[points.last[cell]] = slot
         points.last[cell] = slot
+    points.marks[NEXT] = begin + rows.shape[1]
+
+
+@jit
+def delete_points(points, ordinals):
+    """Let rows that are still in a list be found no more; True for each that was there."""
+    ring = points.ordinal.shape[0]
+    found = np.zeros(ordinals.shape[0], np.bool_)
+    for i in range(ordinals.shape[0]):
+        if points.marks[OLDEST] <= ordinals[i] < points.marks[NEXT] and points.ordinal[ordinals[i] % ring] == ordinals[i]:
+            points.ordinal[ordinals[i] % ring] = NONE
+            found[i] = True
+    return found
 
 
 @jit
@@ -245,5 +260,5 @@ def empty_points(dimensions: int, ring: int, cells: int) -> Points:
         first=lists[1],
         last=lists[2],
         seen=np.zeros(cells, np.int64),
-        marks=np.zeros(2, np.int64),
+        marks=np.zeros(3, np.int64),
     )

@@ -158,6 +158,10 @@ class Lane(ABC):
         """Answer every window whose end the watermark has reached."""
         return NO_EVENTS, np.zeros(0, np.int64)
 
+    def delete(self, seq: np.ndarray) -> tuple[Emitted, Names]:
+        """Rows are in no window any more; the windows that ended last and held one are answered again."""
+        raise AssertionError(f"a lane of kind {self.kind!r} cannot delete rows")
+
     def last_end(self) -> int:
         """End of the first window that holds none of the rows taken so far, over the queries still asked."""
         return NEVER

@@ -106,6 +106,13 @@ class CrowdLane(Lane):
         emitted = self._first_arrivals_of(Emitted.join(parts), emission)
         return emitted, emitted.ordinal
 
+    def delete(self, seq: np.ndarray) -> tuple[Emitted, np.ndarray]:
+        emission = np.array([member.emission for member in self.members], np.int64)
+        seq = seq[seq >= self.since]
+        emitted = self._emit(*self.structure.delete(seq), emission) if len(seq) else NO_EVENTS
+        emitted = self._first_arrivals_of(emitted, emission)
+        return emitted, emitted.ordinal
+
     def _points(self, rows: Rows) -> np.ndarray:
         """The numbers of the rows: float64 [attributes, rows]."""
         return np.stack([numbers(rows.table.column(name)) for name in self.structure.attributes])

@@ -1,0 +1,248 @@
+"""Many queries, each with a score of its own, over all rows of one stream: one pass, one buffer, one time order for all.
+
+Each query has a core and perhaps a filter (`pruned`), as bands in one arena. The rows' attributes are kept once, as long
+as they may wait in a filter's buffer. Every query is taken over all rows of a batch, its scores computed many rows at a
+time.
+
+Paper: TODS15 section 6 (shared buffer, time tree). Guarantee: that of each query's core. Cost a row: the sum of the queries'.
+Memory: what the queries hold, and the attributes of the last b rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from skyband.algorithms.arena import Band, held, joined, packed, pruners, with_room
+from skyband.algorithms.asked import Asked, questions_of
+from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
+from skyband.errors import QueryError
+from skyband.evaluation import compute
+from skyband.expression import Call
+from skyband.kernels import bands, code, pruning, questions
+from skyband.kernels import crowd as kernel
+from skyband.kernels.tables import Results, Tops
+
+REFILLED = {"tma": "probabilistic", "sma": "strict"}  # cores that are filled from the window, and the kind of their band
+PIECE = 1 << 13  # rows taken at once: their scores stay in the cache
+Round = tuple[np.ndarray, np.ndarray, Results]  # queries, the ends of their windows, answers
+_ANSWERS = 1 << 14
+_FEW = 16  # rows that sma's skyband may hold besides twice the k before it is cut back to them
+_ADDITIONAL = 10  # candidates besides PA's limit where queries are indexed (TODS15 table IX)
+_UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not have
+
+
+class Scanned:
+    """Queries over the same attributes. `grid`: cells along each, 0 for none: see `crowd`."""
+
+    def __init__(self, attributes: tuple[str, ...], grid: int = 0) -> None:
+        self.attributes, self.grid = attributes, grid
+        self.asked: list[Asked] = []
+        self.seen = 0  # rows so far
+        self.rows = np.zeros((len(attributes), 0))  # attributes of the last rows, those that may wait in a buffer
+        self.state = pruners([], 0)
+        self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
+        self._questions: questions.Questions | None = None
+
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    def add(self, asked: Asked) -> None:
+        """Take up a query: it sees the rows from now on."""
+        extra = pruners(self._bands(asked), 1)
+        query = extra.query[0]
+        query[[pruning.CORE, pruning.FILTER]] = 0, 1 if asked.filter else pruning.NONE
+        query[pruning.SIZE] = asked.size if asked.core == "probabilistic" else 0
+        query[pruning.BUFFER] = 0 if asked.filter is None else buffer_of(asked.size, asked.options.get("buffer"))
+        query[[pruning.TAKEN, pruning.LEFT]] = self.seen
+        query[pruning.REFILLS] = asked.core in REFILLED
+        self.state = joined(self.state, extra) if self.asked else extra
+        self.asked.append(asked)
+        self._resize_tops()
+        self._forget_index()
+
+    def _bands(self, asked: Asked) -> list[Band]:
+        if asked.core in REFILLED:
+            limit = 2 * asked.k + _FEW if asked.core == "sma" else 0
+            return [Band(REFILLED[asked.core], asked.k, limit=limit, least=-1), _UNUSED]
+        given = {name: value for name, value in asked.options.items() if name != "buffer"}
+        shape: dict[str, Any] = {"gamma": GAMMA, "sigma": SIGMA, "rule": "definition", **given}
+        shape["additional"] = _ADDITIONAL if self.grid and asked.core == "probabilistic" else 0
+        core = band(asked.core, asked.k, asked.size, **shape, is_filter=False)
+        if asked.filter is None:
+            return [core, _UNUSED]
+        if asked.core == "probabilistic":
+            raise QueryError("a probabilistic core takes no filter: it looks at few rows as it is; leave the filter out")
+        rows = buffer_of(asked.size, asked.options.get("buffer"))
+        return [core, band(asked.filter, asked.k, rows, **shape, is_filter=True)]
+
+    def remove(self, number: int) -> None:
+        """Forget a query and what it held; those after it move up."""
+        del self.asked[number]
+        marks, levels = (np.delete(table, [2 * number, 2 * number + 1], axis=0) for table in self.state[1:3])
+        query = np.delete(self.state.query, number, axis=0)
+        query[number:, pruning.CORE] -= 2
+        query[number:, pruning.FILTER] -= 2 * (query[number:, pruning.FILTER] != pruning.NONE)
+        self.state = packed(pruning.Pruners(self.state.rows, marks, levels, query))
+        self.tops = Tops(*(np.delete(column, number, axis=0) for column in self.tops))
+        self._forget_index()
+
+    def _resize_tops(self) -> None:
+        queries, k = len(self.asked), max((asked.k for asked in self.asked), default=0)
+        old = self.tops
+        score, ordinal, count = np.zeros((queries, k)), np.zeros((queries, k), np.int64), np.zeros(queries, np.int64)
+        filled = (slice(len(old.count)), slice(min(k, old.score.shape[1])))  # a query with a larger k may have gone
+        score[filled], ordinal[filled] = old.score[:, : filled[1].stop], old.ordinal[:, : filled[1].stop]
+        count[: len(old.count)] = old.count
+        self.tops = Tops(score, ordinal, count)
+
+    def _forget_index(self) -> None:
+        """Queries have changed: what is derived from them is made anew when rows come."""
+        self._questions = None
+
+    def add_attribute(self, name: str) -> None:
+        """Rows have one more number from now on."""
+        self.attributes = (*self.attributes, name)
+        self.rows = np.concatenate([self.rows, np.full((1, self.rows.shape[1]), np.nan)])
+        self._forget_index()
+
+    def remove_attribute(self, name: str) -> None:
+        """Rows lack a number from now on that no query asks for."""
+        self.rows = np.delete(self.rows, self.attributes.index(name), axis=0)
+        self.attributes = tuple(other for other in self.attributes if other != name)
+        self._forget_index()
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def push(self, rows: np.ndarray) -> Iterator[Round]:
+        """Take rows, float64 [attributes, rows]; in rounds, the windows whose top-k may have changed: queries, window
+        ends and answers. The iterator must be exhausted, and `tops` brought up to date from it: it does the work."""
+        for begin in range(0, rows.shape[1], PIECE):
+            piece = rows[:, begin : begin + PIECE]
+            known = np.ascontiguousarray(np.concatenate([self.rows, piece], axis=1))
+            start, self.seen = self.seen, self.seen + piece.shape[1]
+            if self.asked:
+                yield from self._take(known, self.seen - known.shape[1], start)
+            wait = int(self.state.query[:, pruning.BUFFER].max(initial=0))
+            self.rows = known[:, max(known.shape[1] - wait, 0) :].copy()
+
+    def _take(self, rows: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
+        """The rows from the ordinal `begin` on; `rows` begins with `rows_from`."""
+        slides = self._slides(begin)
+        progress = np.zeros(kernel.PROGRESS, np.int64)
+        progress[kernel.SCORED] = pruning.NONE
+        arriving, leaving = np.empty(self.seen - begin), np.empty(self.seen - begin)
+        answers = self._answers()
+        while True:
+            status = kernel.scan(
+                self.state, self.questions, slides, rows, rows_from, begin, self.seen, progress, arriving, leaving, answers
+            )
+            written = int(answers.used[0])
+            if written and status < 0:
+                query = answers.query[:written]
+                ends = slides.end[slides.begin[slides.kind[query]] + answers.window[:written]]
+                yield query, ends, Results(*answers[2:6])
+                answers = self._answers()
+            if status == pruning.DONE:
+                return
+            if status >= 0:
+                self.state = with_room(self.state, status)
+
+    def _slides(self, begin: int) -> kernel.Slides:
+        """The windows that end in the rows from `begin` up to `seen`; of a query that is not heard, the last of them."""
+        kinds: dict[tuple[int, int, bool], int] = {}
+        kind = [kinds.setdefault((asked.size, asked.slide, asked.heard), len(kinds)) for asked in self.asked]
+        ends = []
+        for _, slide, heard in kinds:
+            every = np.arange(begin // slide + 1, self.seen // slide + 1) * slide
+            ends.append(every if heard else every[-1:])
+        begins = np.concatenate([[0], np.cumsum([len(column) for column in ends])])
+        first = [end - size for end, (size, _, _) in zip(ends, kinds, strict=True)]
+        return kernel.Slides(np.array(kind, np.int64), begins.astype(np.int64), np.concatenate(first), np.concatenate(ends))
+
+    def _answers(self) -> pruning.Answers:
+        room = max(4 * self.tops.score.shape[1], 1 << 16)
+        return pruning.answers_room(_ANSWERS, np.empty(room), np.empty(room, np.int64))
+
+    @property
+    def questions(self) -> questions.Questions:
+        """The scores, as the kernels read them."""
+        if self._questions is None:
+            self._questions = questions_of(self.asked, self.attributes)
+        return self._questions
+
+    @property
+    def refills(self) -> bool:
+        """Are its cores filled from the window?"""
+        return bool(self.asked) and self.asked[0].core in REFILLED
+
+    # -- what is held --------------------------------------------------------------------------------------------
+
+    def references(self, number: int) -> int:
+        """Rows that a query's core and filter hold, a row in both twice."""
+        return sum(len(held(self.state, which).score) for which in (2 * number, 2 * number + 1))
+
+    def candidates(self, number: int) -> int:
+        """Rows that a query's core holds."""
+        return int((held(self.state, 2 * number).ordinal >= self.state.marks[2 * number, bands.REACH]).sum())
+
+    def missed_at_most(self, number: int, rows: int) -> float:
+        """How many rows that ranked a query missed while so many came, at most, on average over streams in random
+        order; 0: it is exact."""
+        asked = self.asked[number]
+        return asked.options.get("sigma", SIGMA) * rows / asked.size if asked.core == "probabilistic" else 0.0
+
+    @property
+    def largest_number(self) -> float:
+        """The greatest of the queries' weights and coordinates, by amount."""
+        return float(max(np.abs(self.questions.point).max(initial=0.0), np.abs(self.questions.weight).max(initial=0.0)))
+
+    def unscored(self, rows: np.ndarray, which: Iterable[int] | None = None) -> np.ndarray:
+        """How many of the rows have no score, for each query, or for those of `which`; where a row lies does not matter."""
+        counts = np.zeros(len(self.asked), np.int64)
+        out = np.empty(rows.shape[1])
+        for number in range(len(self.asked)) if which is None else which:
+            asked = self.asked[number]
+            if asked.code is not None:
+                tree = asked.score if isinstance(asked.score, Call) else asked.score.tree
+                out = compute(tree, dict(zip(self.attributes, rows, strict=True)), rows.shape[1])
+            else:
+                questions.scores_of(self.questions, number, rows, 0, rows.shape[1], out)
+            counts[number] = np.isnan(out).sum()
+        return counts
+
+    def unscored_among(self, rows: np.ndarray) -> np.ndarray:
+        """The same for rows of moderate numbers, which only an expression may have no value for: those are computed whose
+        value cannot be told to exist from the range of the rows."""
+        if not any(isinstance(asked.score, Call) for asked in self.asked):
+            return np.zeros(len(self.asked), np.int64)
+        low, high, out = rows.min(axis=1), rows.max(axis=1), np.empty(3)
+        doubtful = []
+        for number, asked in enumerate(self.asked):
+            if isinstance(asked.score, Call):
+                out[code.UNKNOWN] = 1.0
+                if asked.condition is None:
+                    code.bounds_of(self.questions.codes, number, low, high, out)
+                if out[code.UNKNOWN] > 0:
+                    doubtful.append(number)
+        return self.unscored(rows, doubtful)
+
+    def needed(self, base: int = 0) -> np.ndarray:
+        """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""
+        lasts = [self.seen // asked.slide * asked.slide - asked.size for asked in self.asked]  # first rows of last windows
+        base = max(base, min(lasts, default=self.seen), 0)
+        held = np.zeros(max(self.seen - base, 0), bool)
+        bands.mark_held(self.state.rows.ordinal, self.state.marks, base, held)
+        tops = self.in_tops()
+        held[tops[tops >= base] - base] = True
+        kept = (
+            self.asked[0].size + self.asked[0].slide if self.refills else self.rows.shape[1]
+        )  # any row of the window may be searched for
+        held[max(self.seen - kept - base, 0) :] = True
+        return base + np.flatnonzero(held)
+
+    def in_tops(self) -> np.ndarray:
+        """Ordinals in some query's last answer."""
+        ranks = np.arange(self.tops.ordinal.shape[1])
+        return self.tops.ordinal[ranks < self.tops.count[:, None]]

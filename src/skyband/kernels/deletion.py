@@ -1,0 +1,58 @@
+"""Rows that are taken out of their windows before they expire (SIGMOD06 section 7)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skyband.kernels.bands import HEAD, NEVER, OLDEST, STOP, K
+from skyband.kernels.crowd import plan_query
+from skyband.kernels.jit import jit, lean
+from skyband.kernels.point_grid import search
+from skyband.kernels.pruning import CORE, LEFT, TOUCHED
+
+
+@lean
+def _remove(scores, ordinals, counts, marks, b, gone, base):
+    """Take the rows out that are marked in gone[ordinal - base], wherever they stand; returns how many. For bands whose rows
+    do not count each other. O(rows)."""
+    kept, oldest = marks[b, HEAD], NEVER
+    for i in range(marks[b, HEAD], marks[b, STOP]):
+        if ordinals[i] >= base and gone[ordinals[i] - base]:
+            continue
+        scores[kept], ordinals[kept], counts[kept] = scores[i], ordinals[i], counts[i]
+        oldest = min(oldest, ordinals[i])
+        kept += 1
+    removed = marks[b, STOP] - kept
+    marks[b, STOP], marks[b, OLDEST] = kept, oldest
+    return removed
+
+
+@jit
+def delete(pruners, questions, grid, points, indexed, calendar, size, slide, seen, gone, base, tops, answers):
+    """Take rows, which are out of the points already and marked in gone[ordinal - base], out of the top-k's that hold them.
+    The windows that ended last and held one are answered again; the next one is searched for where a row is missing."""
+    marks, query = pruners.marks, pruners.query
+    scores, ordinals, counts = pruners.rows
+    end = seen // slide * slide
+    keys, cells = np.empty(points.first.shape[0]), np.empty(points.first.shape[0], np.int64)
+    waiting = 0
+    for q in range(query.shape[0]):
+        waiting += indexed.waits[q]
+    for q in range(query.shape[0]):
+        core = query[q, CORE]
+        if _remove(scores, ordinals, counts, marks, core, gone, base) > 0:
+            plan_query(pruners, calendar, q, size, slide, seen - 1)
+            if not indexed.waits[q]:
+                indexed.waits[q], query[q, TOUCHED] = True, seen
+                indexed.waiting[waiting] = q
+                waiting += 1
+        answered = False
+        for i in range(tops.count[q]):
+            answered |= tops.ordinal[q, i] >= base and gone[tops.ordinal[q, i] - base]
+        if answered:
+            n, used, k = answers.used[0], answers.used[1], marks[core, K]
+            first = max(end - size, query[q, LEFT])
+            score, ordinal = answers.score[used : used + k], answers.ordinal[used : used + k]
+            count = search(points, grid, questions, q, first, end, score, ordinal, keys, cells)
+            answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, end, used, count
+            answers.used[0], answers.used[1] = n + 1, used + count

@@ -1,0 +1,159 @@
+"""Which live row has which key: what deletions need.
+
+Keys are looked up by a number (a whole number itself, the hash of a text) in sorted pieces that grow like powers of two, so
+that a row is sorted O(log rows) times; texts with equal hashes are compared. Rows that left every window are forgotten when
+pieces are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skyband.errors import SchemaError
+
+NOT_FOUND = -1
+Finder = Callable[[np.ndarray], pa.Array]  # keys of rows, by arrival number
+
+
+class LiveKeys:
+    """The keys of live rows. `column`: where they stand."""
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+        self.deleted = np.zeros(0, np.int64)  # arrival numbers, increasing, of live rows that were deleted
+        self.rows_deleted = self.not_found = 0  # so far
+        self._pieces: list[tuple[np.ndarray, np.ndarray]] = []  # numbers, increasing, and arrival numbers
+
+    def check(self, schema: pa.Schema) -> None:
+        """SchemaError when the stream has no such column, or none that can name rows."""
+        places = schema.get_all_field_indices(self.column)
+        if len(places) != 1:
+            found = "does not have" if not places else f"has {len(places)} times"
+            raise SchemaError(f"key={self.column!r} names a column that the stream {found}; it has {schema.names}")
+        kind = schema.field(places[0]).type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise SchemaError(f"the key column {self.column!r} is of type {kind}; keys are whole numbers or texts: cast it")
+
+    def numbered(self, table: pa.Table, live_from: int, keys_of: Finder) -> np.ndarray:
+        """A number for the key of each new row; SchemaError when one is null, or the key of another live row. Changes
+        nothing."""
+        column = table.column(self.column)
+        if column.null_count:
+            place = column.is_null().index(True).as_py()
+            raise SchemaError(f"row {place} of the batch has no key in {self.column!r}; give every row one")
+        keys = _whole(column)
+        number = _numbers(keys)
+        twice = _repeated(number)
+        if len(twice) and len(pc.unique(keys)) < len(keys):
+            counts = pc.value_counts(keys)
+            worst = counts.field(0)[int(np.argmax(counts.field(1).to_numpy(zero_copy_only=False)))].as_py()
+            raise SchemaError(f"the key {worst!r} stands more than once in the batch; keys of live rows must differ")
+        found = self._find(keys, number, live_from, keys_of)
+        if (found != NOT_FOUND).any():
+            place = int(np.flatnonzero(found != NOT_FOUND)[0])
+            raise SchemaError(
+                f"row {place} of the batch has the key {keys[place].as_py()!r} of a live row (seq {found[place]}); "
+                "delete that one first, or give rows keys of their own"
+            )
+        return number
+
+    def add(self, number: np.ndarray, base: int, live_from: int) -> None:
+        """Rows have come; `number` is what `numbered` made of their keys."""
+        order = np.argsort(number, kind="stable")
+        self._pieces.append((number[order], base + order))
+        while len(self._pieces) > 1 and len(self._pieces[-2][0]) < 2 * len(self._pieces[-1][0]):
+            first, second = self._pieces.pop(), self._pieces.pop()
+            joined = [np.concatenate(columns) for columns in zip(second, first, strict=True)]
+            joined = [column[self._live(joined[1], live_from)] for column in joined]
+            order = np.argsort(joined[0], kind="stable")
+            self._pieces.append((joined[0][order], joined[1][order]))
+        self.deleted = self.deleted[self.deleted.searchsorted(live_from) :]
+
+    def delete(self, keys: Any, schema: pa.Schema, live_from: int, keys_of: Finder) -> np.ndarray:
+        """Forget the live rows with these keys; their arrival numbers, increasing. Keys of no live row are counted."""
+        kind = schema.field(self.column).type
+        try:
+            if isinstance(keys, pa.ChunkedArray):
+                keys = _whole(keys)
+            wanted = keys.cast(kind) if isinstance(keys, pa.Array) else pa.array(keys, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as problem:
+            raise SchemaError(
+                f"delete() takes keys of the column {self.column!r}, of type {kind}, in a list or array: {problem}"
+            ) from None
+        wanted = pc.unique(wanted.drop_null())
+        found = self._find(wanted, _numbers(wanted), live_from, keys_of)
+        gone = np.sort(found[found != NOT_FOUND])
+        self.deleted = np.union1d(self.deleted, gone)
+        self.rows_deleted += len(gone)
+        self.not_found += len(keys) - len(gone)
+        return gone
+
+    def _live(self, seq: np.ndarray, live_from: int) -> np.ndarray:
+        """Which rows are neither expired nor deleted."""
+        live: np.ndarray = seq >= live_from
+        if len(self.deleted):
+            live &= ~np.isin(seq, self.deleted)
+        return live
+
+    def _find(self, keys: pa.Array, number: np.ndarray, live_from: int, keys_of: Finder) -> np.ndarray:
+        """The live row with each key, or NOT_FOUND."""
+        found = np.full(len(number), NOT_FOUND)
+        for numbers, seq in self._pieces:
+            first, stop = numbers.searchsorted(number, "left"), numbers.searchsorted(number, "right")
+            while (more := np.flatnonzero(first < stop)).size:  # as often as rows share a number: seldom more than once
+                candidate = seq[first[more]]
+                live = self._live(candidate, live_from)
+                more, candidate = more[live], candidate[live]
+                if len(more) and not pa.types.is_integer(keys.type):
+                    same = pc.equal(keys_of(candidate), keys.take(pa.array(more))).to_numpy(zero_copy_only=False)
+                    more, candidate = more[same], candidate[same]
+                found[more] = candidate
+                first += 1
+        return found
+
+    def save(self) -> tuple[dict[str, int], dict[str, np.ndarray]]:
+        """What is remembered: counts, and arrays."""
+        nothing = np.zeros(0, np.int64)
+        number = np.concatenate([nothing, *(piece[0] for piece in self._pieces)])
+        seq = np.concatenate([nothing, *(piece[1] for piece in self._pieces)])
+        counts = {"deleted": self.rows_deleted, "not_found": self.not_found}
+        return counts, {"keys.number": number, "keys.seq": seq, "keys.deleted": self.deleted}
+
+    def restore(self, counts: dict[str, int], arrays: dict[str, np.ndarray]) -> None:
+        """Take up what `save` gave."""
+        order = np.argsort(arrays["keys.number"], kind="stable")
+        self._pieces = [(arrays["keys.number"][order], arrays["keys.seq"][order])] if len(order) else []
+        self.deleted = arrays["keys.deleted"]
+        self.rows_deleted, self.not_found = counts["deleted"], counts["not_found"]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+
+
+def _numbers(keys: pa.Array) -> np.ndarray:
+    """A number for each key: equal for equal keys."""
+    if pa.types.is_integer(keys.type):
+        return keys.to_numpy(zero_copy_only=False).astype(np.int64)
+    from skyband.kernels.hashing import hash_texts
+
+    texts = keys.cast(pa.large_string())
+    _, offsets, data = texts.buffers()
+    out = np.empty(len(texts), np.int64)
+    if len(texts):
+        offset = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        hash_texts(offset, np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8), out)
+    return out
+
+
+def _repeated(number: np.ndarray) -> np.ndarray:
+    """Numbers that stand more than once."""
+    ordered = np.sort(number)
+    repeated: np.ndarray = ordered[1:][ordered[1:] == ordered[:-1]]
+    return repeated

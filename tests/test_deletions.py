@@ -1,0 +1,211 @@
+"""Rows deleted by key: windows without them, against a plain list of rows; and what is refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import skyband as sb
+from played import reloaded
+from skyband.changes import fold
+
+SCORES = {
+    "x": lambda x, y: x,
+    "x * y": lambda x, y: x * y,
+    "abs(x - 1) - y": lambda x, y: abs(x - 1) - y,
+}
+
+
+@dataclass
+class Plain:
+    """One query over count windows, by sorting the window after every call."""
+
+    k: int
+    size: int
+    slide: int
+    score: str
+    since: int = 0
+    rows: list[tuple[Any, float]] = field(default_factory=list)  # key and score of every row; key None once deleted
+
+    def push(self, key: Any, x: float, y: float) -> None:
+        self.rows.append((key, SCORES[self.score](x, y)))
+
+    @property
+    def end(self) -> int:
+        return len(self.rows) // self.slide * self.slide
+
+    def top(self) -> list[int]:
+        held = range(max(self.end - self.size, self.since), self.end)
+        ranked = [
+            (-self.rows[seq][1], -seq) for seq in held if self.rows[seq][0] is not None and not math.isnan(self.rows[seq][1])
+        ]
+        return [-seq for _, seq in sorted(ranked)[: self.k]]
+
+    def is_live(self, seq: int, sizes: list[int]) -> bool:
+        return seq >= self.end - max(sizes)
+
+
+numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, -1.0, math.nan, math.inf])
+
+
+@pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
+@given(data=st.data())
+def test_windows_are_those_without_the_rows_deleted(texts: bool, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 9), label="size")
+    slide = data.draw(st.integers(1, size), label="slide")
+    asked = [
+        Plain(data.draw(st.integers(1, 3)), size, slide, data.draw(st.sampled_from(sorted(SCORES))))
+        for _ in range(data.draw(st.integers(1, 3)))
+    ]
+    queries = [
+        sb.TopK(name=f"q{at}", k=one.k, score=one.score, window=sb.CountWindow(size, slide=slide), algorithm=algorithm)
+        for at, (one, algorithm) in enumerate(zip(asked, ["auto", "tma(grid=3)", "tma"], strict=False))
+    ]
+    monitor = sb.Monitor(queries, key="id")
+    folded: pa.Table | None = None
+    name = (lambda number: f"k{number}") if texts else (lambda number: number)
+    kind = pa.string() if texts else pa.int64()
+    seen = 0
+    deleted: set[int] = set()
+    missing = 0
+    for _ in range(data.draw(st.integers(1, 8), label="calls")):
+        call = data.draw(st.sampled_from(["push", "push", "delete", "save"]))
+        if call == "save":
+            monitor = reloaded(monitor)
+            continue
+        if call == "push":
+            drawn = data.draw(st.lists(st.tuples(numbers, numbers), max_size=8), label="rows")
+            keys = [name(seen + at) for at in range(len(drawn))]
+            columns = {"x": [x for x, _ in drawn], "y": [y for _, y in drawn]}
+            schema = pa.schema([("id", kind), ("x", pa.float64()), ("y", pa.float64())])
+            results = monitor.push(pa.table({"id": pa.array(keys, kind), **columns}, schema=schema))
+            for key, (x, y) in zip(keys, drawn, strict=True):
+                for one in asked:
+                    one.push(key, x, y)
+            seen += len(drawn)
+        else:
+            wanted = data.draw(st.lists(st.integers(0, max(seen, 1)), max_size=4), label="keys")
+            results = monitor.delete([name(number) for number in wanted])
+            for number in wanted:
+                if number < seen and number not in deleted and asked[0].is_live(number, [size]):
+                    deleted.add(number)
+                    for one in asked:
+                        one.rows[number] = (None, one.rows[number][1])
+                else:
+                    missing += 1
+        folded = fold(results, folded) if seen else None
+        for at, one in enumerate(asked):
+            top = monitor.top(f"q{at}")
+            assert top["seq"].to_pylist() == one.top()
+            if folded is not None:
+                mine = folded.filter(pa.compute.equal(folded["query"], f"q{at}"))
+                assert sorted(mine["seq"].to_pylist()) == sorted(one.top())
+    if seen:
+        assert (monitor.stats("q0")["deleted"], monitor.stats("q0")["not_found"]) == (len(deleted), missing)
+
+
+def watched(**more: Any) -> sb.Monitor:
+    query = sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(4), **more)
+    monitor = sb.Monitor([query], key="id")
+    monitor.push({"id": [1, 2, 3, 4], "x": [5.0, 9.0, 7.0, 1.0]})
+    return monitor
+
+
+def test_a_deleted_row_leaves_and_the_next_best_enters_at_once() -> None:
+    monitor = watched()
+    changes = monitor.delete([2])
+    assert changes.select(["window_end", "event", "rank", "id"]).to_pylist() == [
+        {"window_end": 4, "event": "leave", "rank": None, "id": 2},
+        {"window_end": 4, "event": "enter", "rank": 2, "id": 1},
+    ]
+    assert monitor.top("q")["id"].to_pylist() == [3, 1]
+    assert monitor.delete([2, 77]).num_rows == 0
+    assert monitor.stats("q")["deleted"] == 1 and monitor.stats("q")["not_found"] == 2
+    assert monitor.stats("q")["algorithm"] == "tma"
+
+
+def test_a_key_may_come_again_once_its_row_is_gone() -> None:
+    monitor = watched()
+    with pytest.raises(sb.SchemaError, match=r"row 1 of the batch has the key 2 of a live row \(seq 1\)"):
+        monitor.push({"id": [5, 2], "x": [1.0, 1.0]})
+    with pytest.raises(sb.SchemaError, match="the key 6 stands more than once"):
+        monitor.push({"id": [6, 6], "x": [1.0, 1.0]})
+    monitor.delete([2])
+    monitor.push({"id": [2], "x": [8.0]})
+    assert monitor.top("q")["id"].to_pylist() == [2, 3]
+    monitor.push({"id": [10, 11, 12, 13], "x": [0.0, 0.0, 0.0, 0.0]})
+    monitor.push({"id": [3], "x": [2.0]})  # the first row with key 3 has left the window
+    assert monitor.top("q")["seq"].to_pylist() == [9, 8]
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({"algorithm": "sma"}, "'sma' cannot do without rows it has dropped; use one of 'tma', 'cpm'"),
+        ({"algorithm": "strict"}, "'strict' cannot do without rows"),
+        ({"window": sb.TimeWindow(10, 5)}, "needs a CountWindow"),
+        ({"emit": "snapshots"}, "another emit than 'snapshots'"),
+        ({"score": np.sum}, "no callable"),
+    ],
+)
+def test_what_cannot_delete_is_refused_where_it_is_asked(asked: dict[str, Any], text: str) -> None:
+    given_: dict[str, Any] = {"name": "q", "k": 1, "score": "x", "window": sb.CountWindow(3), **asked}
+    with pytest.raises(sb.QueryError, match=text):
+        sb.Monitor([sb.TopK(**given_)], key="id", time="t")
+    with pytest.raises(sb.QueryError):
+        sb.Monitor([sb.Threshold(name="t", above=1.0, score="x", window=sb.CountWindow(3))], key="id")
+
+
+def test_keys_that_cannot_be_used_change_nothing(tmp_path: Path) -> None:
+    with pytest.raises(sb.QueryError, match="key must be the name of a column"):
+        sb.Monitor(key="")
+    with pytest.raises(sb.StateError, match="name their column"):
+        sb.Monitor().delete([1])
+    monitor = watched()
+    for batch, text in [
+        ({"id": [None, 9], "x": [1.0, 1.0]}, "row 0 of the batch has no key"),
+    ]:
+        with pytest.raises(sb.SchemaError, match=text):
+            monitor.push(batch)
+    with pytest.raises(sb.SchemaError, match="takes keys of the column 'id'"):
+        monitor.delete(["a"])
+    fresh = sb.Monitor([sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(3))], key="id")
+    with pytest.raises(sb.SchemaError, match="the stream does not have"):
+        fresh.push({"x": [1.0]})
+    with pytest.raises(sb.SchemaError, match="keys are whole numbers or texts"):
+        fresh.push({"x": [1.0], "id": [1.5]})
+    monitor.save(tmp_path / "state")
+    loaded = sb.Monitor.load(tmp_path / "state")
+    assert loaded.delete([3])["id"].to_pylist() == monitor.delete([3])["id"].to_pylist() == [3, 1]
+
+
+def test_deletions_in_any_order_among_many_rows() -> None:
+    generator = np.random.default_rng(5)
+    queries = [
+        sb.TopK(name=f"q{at}", k=10, score=sb.linear({"x": w, "y": 1 - w}), window=sb.CountWindow(2000, slide=50))
+        for at, w in enumerate(generator.random(20))
+    ]
+    monitor = sb.Monitor(queries, key="id")
+    x, y = generator.random(8000), generator.random(8000)
+    alive = np.ones(8000, bool)
+    for begin in range(0, 8000, 500):
+        rows = np.arange(begin, begin + 500)
+        monitor.push({"id": np.array([f"row {at}" for at in rows]), "x": x[rows], "y": y[rows]})
+        low = max(begin + 500 - 2000, 0)
+        gone = generator.choice(np.arange(low, begin + 500), 120, replace=False)
+        monitor.delete([f"row {at}" for at in gone])
+        alive[gone] = False
+        for at, query in enumerate(queries):
+            weights = dict(query.score.weights)  # type: ignore[union-attr]
+            score = weights["x"] * x[low : begin + 500] + weights["y"] * y[low : begin + 500]
+            score = np.where(alive[low : begin + 500], score, -1.0)
+            right = low + np.lexsort((-np.arange(len(score)), -score))[:10]
+            assert monitor.top(f"q{at}")["seq"].to_pylist() == right.tolist()
