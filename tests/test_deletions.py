@@ -67,7 +67,7 @@ def test_windows_are_those_without_the_rows_deleted(texts: bool, data: st.DataOb
     ]
     queries = [
         sb.TopK(name=f"q{at}", k=one.k, score=one.score, window=sb.CountWindow(size, slide=slide), algorithm=algorithm)
-        for at, (one, algorithm) in enumerate(zip(asked, ["auto", "tma(grid=3)", "tma"], strict=False))
+        for at, (one, algorithm) in enumerate(zip(asked, ["auto", "tma(grid=3)", "tma(grid=1)"], strict=False))
     ]
     monitor = sb.Monitor(queries, key="id")
     folded: pa.Table | None = None

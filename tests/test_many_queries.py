@@ -21,7 +21,7 @@ from skyband.lanes import CrowdLane
 from skyband.monitor import BOUNDS
 
 EXACT = ["relaxed", "strict+strict", "strict+probabilistic", "relaxed+relaxed(gamma=0)", "relaxed+probabilistic(sigma=0.3)"]
-INDEXED = ["relaxed+probabilistic(grid=3)", "strict+strict(grid=2)", "strict+relaxed(grid=4)", "sma", "tma(grid=3)"]
+INDEXED = ["relaxed+probabilistic(grid=3)", "strict+strict(grid=2)", "strict+relaxed(grid=4)", "sma", "tma(grid=3)", "sma(grid=1)", "tma(grid=1)"]
 KINDS = ["l2", "l1", "linear", "product", "expression", "callable"]
 numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.5, -1.0, math.inf, -math.inf, math.nan, None])
 

@@ -14,7 +14,8 @@ take any expression as a score, regions, and TMA deletions, which a core that ha
 Deviations: a query that monitors cells in vain is indexed anew when that has cost more than the change; one that needs
 more cells gets some more than it needs. The grid is laid over the first rows, and anew, in O(window), when rows come to range
 twice as far; cells at its edge reach to infinity, or, where the window is kept, as far as its rows. A skyband of SMA that has
-grown to twice k is cut back to the k best, as after a search.
+grown to twice k is cut back to the k best, as after a search. In a grid of one cell both are scanned, and filled by a look at
+the whole window.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 
 from skyband.algorithms.arena import check_band, packed, with_room
 from skyband.algorithms.asked import Asked, resolution
-from skyband.algorithms.scanned import PIECE, Round, Scanned
+from skyband.algorithms.scanned import NO_POINTS, PIECE, Round, Scanned
 from skyband.kernels import bands, deletion, point_grid, pruning
 from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
@@ -35,8 +36,6 @@ from skyband.state import pack, unpack
 
 __all__ = ["Asked", "Crowd", "resolution"]
 
-NO_POINTS = point_grid.empty_points(1, 1, 1)
-
 
 class Crowd(Scanned):
     """Queries over the same attributes. `grid`: cells along each, 0 for none; with one, all have the same window and kind."""
@@ -45,9 +44,7 @@ class Crowd(Scanned):
         super().__init__(attributes, grid)
         self._bounds: np.ndarray | None = None  # of the grid: [2, d]
         self._index: tuple[grid_kernel.Grid, kernel.Indexed, calendar_kernel.Calendar] | None = None
-        self._points = NO_POINTS  # the window by cell, where cores are filled from it
         self._reach: np.ndarray | None = None  # how far the grid's outermost cells reach then: [2, d]
-        self.searches = 0  # how often one was
 
     def _forget_index(self) -> None:
         super()._forget_index()
@@ -56,12 +53,17 @@ class Crowd(Scanned):
     # -- rows ----------------------------------------------------------------------------------------------------
 
     def _take(self, rows: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
-        if not self.grid:
-            return super()._take(rows, rows_from, begin)
-        piece = rows[:, begin - rows_from :]
-        self._adapt_grid(piece, begin)
-        self._keep_window(piece, begin)
-        return self._walk(rows, rows_from, begin)
+        if self.grid:
+            piece = rows[:, begin - rows_from :]
+            self._adapt_grid(piece, begin)
+            self._keep_window(piece, begin)
+        return self._walk(rows, rows_from, begin) if self._walks else super()._take(rows, rows_from, begin)
+
+    @property
+    def _walks(self) -> bool:
+        """Does a row go to the queries of its cell only? One cell is none, where scores can be computed many at a time."""
+        plain = self.refills and all(asked.code is None and not asked.region for asked in self.asked)
+        return self.grid > 1 or (self.grid == 1 and not plain)
 
     def _walk(self, rows: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
         if self._index is None:
@@ -69,7 +71,7 @@ class Crowd(Scanned):
         grid, indexed, calendar = self._index
         size, slide = self.asked[0].size, self.asked[0].slide
         progress = np.zeros(kernel.PROGRESS, np.int64)
-        progress[[kernel.ROW, kernel.MEMBER, kernel.SEARCHED]] = begin, pruning.NONE, pruning.NONE
+        progress[[kernel.ROW, kernel.MEMBER]] = begin, pruning.NONE
         progress[kernel.WAITING] = int(indexed.waits.sum())
         answers = self._answers()
         while True:

@@ -21,7 +21,7 @@ from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
 from skyband.errors import QueryError
 from skyband.evaluation import compute
 from skyband.expression import Call
-from skyband.kernels import bands, code, pruning, questions
+from skyband.kernels import bands, code, point_grid, pruning, questions
 from skyband.kernels import crowd as kernel
 from skyband.kernels.tables import Results, Tops
 
@@ -32,6 +32,9 @@ _ANSWERS = 1 << 14
 _FEW = 16  # rows that sma's skyband may hold besides twice the k before it is cut back to them
 _ADDITIONAL = 10  # candidates besides PA's limit where queries are indexed (TODS15 table IX)
 _UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not have
+
+
+NO_POINTS = point_grid.empty_points(1, 1, 1)
 
 
 class Scanned:
@@ -45,6 +48,8 @@ class Scanned:
         self.state = pruners([], 0)
         self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
         self._questions: questions.Questions | None = None
+        self._points = NO_POINTS  # the window, where cores are filled from it
+        self.searches = 0  # how often one was
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -136,8 +141,9 @@ class Scanned:
         answers = self._answers()
         while True:
             status = kernel.scan(
-                self.state, self.questions, slides, rows, rows_from, begin, self.seen, progress, arriving, leaving, answers
-            )
+                self.state, self.questions, slides, self._points,
+                rows, rows_from, begin, self.seen, progress, arriving, leaving, answers,
+            )  # fmt: skip
             written = int(answers.used[0])
             if written and status < 0:
                 query = answers.query[:written]
@@ -145,6 +151,7 @@ class Scanned:
                 yield query, ends, Results(*answers[2:6])
                 answers = self._answers()
             if status == pruning.DONE:
+                self.searches += int(progress[kernel.SEARCHES])
                 return
             if status >= 0:
                 self.state = with_room(self.state, status)

@@ -13,15 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.bands import (
-    BEGIN,
     HEAD,
-    KIND,
-    LIMIT,
     NEVER,
     OLDEST,
-    ROOM,
-    STOP,
-    STRICT,
     THRESHOLD,
     K,
     expire,
@@ -30,7 +24,7 @@ from skyband.kernels.bands import (
 from skyband.kernels.calendar import plan, unlink
 from skyband.kernels.grid import cell_of, next_member
 from skyband.kernels.jit import jit, lean, tiny
-from skyband.kernels.point_grid import search
+from skyband.kernels.point_grid import search, search_all
 from skyband.kernels.pruning import (
     ANSWERS_FULL,
     BUFFER,
@@ -40,17 +34,20 @@ from skyband.kernels.pruning import (
     LEFT,
     NONE,
     REFILLS,
+    SEARCH,
     SIZE,
     TAKEN,
     TOUCHED,
     crowded,
+    fill,
     follow,
     read,
+    ready,
     step,
     take,
 )
 from skyband.kernels.query_grid import monitor
-from skyband.kernels.questions import score_of, scores_of
+from skyband.kernels.questions import BLOCK, score_of, scores_of
 
 # places in progress
 QUERY = 0  # scan: the query being taken
@@ -60,15 +57,14 @@ ROW = 3  # walk: the row being taken
 STAGE = 4  # walk: what of it is next
 MEMBER = 5  # walk: the query last looked at in this stage
 WAITING = 6  # walk: how many queries wait for an answer
-SEARCHES = 7  # walk: how many there have been
-SEARCHED = 8  # walk: the query just filled, or NONE
-PROGRESS = 9
+SEARCHES = 7  # how often a core was filled from the window
+PROGRESS = 8
 
 PATIENCE = 128  # rows seen in vain that cost as much as indexing a query anew
 MARGIN = 0.25  # by how much of the distance from the best row to the threshold more is monitored
 
 LOSING, LEAVING, ARRIVING, ANSWERING = 0, 1, 2, 3  # stages of a row
-INDEX, SEARCH = -3, -4  # a query has to be indexed anew, or filled from the window
+INDEX = -4  # a query has to be indexed anew
 
 
 class Slides(NamedTuple):
@@ -81,8 +77,9 @@ class Slides(NamedTuple):
 
 
 @jit
-def scan(pruners, questions, slides, rows, rows_from, begin, stop, progress, arriving, leaving, answers):
+def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progress, arriving, leaving, answers):
     """Every query over all rows. Returns DONE, ANSWERS_FULL or a band that needs room."""
+    block = np.empty(BLOCK)
     scores, ordinals, counts = pruners.rows
     marks, levels, query = pruners.marks, pruners.levels, pruners.query
     for q in range(progress[QUERY], query.shape[0]):
@@ -99,8 +96,19 @@ def scan(pruners, questions, slides, rows, rows_from, begin, stop, progress, arr
         kind = slides.kind[q]
         first = slides.first[slides.begin[kind] : slides.begin[kind + 1]]
         end = slides.end[slides.begin[kind] : slides.begin[kind + 1]]
-        at, status = follow(pruners, q, first, end, progress[WINDOW], arriving, begin, leaving, progress[ROW], True, answers)
-        progress[WINDOW] = at
+        while True:
+            at, status = follow(
+                pruners, q, first, end, progress[WINDOW], arriving, begin, leaving, progress[ROW], True, answers
+            )
+            progress[WINDOW] = at
+            if status != SEARCH:
+                break
+            k = marks[query[q, CORE], K]
+            best_score, best_ordinal = np.empty(k), np.empty(k, np.int64)
+            since = max(first[at], query[q, LEFT])  # without a filter: the first row it has seen
+            count = search_all(points, questions, q, since, end[at], best_score, best_ordinal, block)
+            fill(pruners, q, best_score, best_ordinal, count, end[at])
+            progress[SEARCHES] += 1
         if status == DONE:  # rows after the last window's end
             status = take(
                 scores, ordinals, counts, marks, levels, query, q, stop, arriving, begin, leaving, progress[ROW], False
@@ -258,19 +266,9 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
             return ANSWERS_FULL
         if query[q, SIZE] == 0:
             expire(scores, ordinals, counts, marks, levels, core, row + 1 - size)
-            if query[q, REFILLS] > 0:
-                held = marks[core, STOP] - marks[core, HEAD]
-                whole = query[q, REFILLS] == 1 and marks[core, KIND] == STRICT  # a top-k alone drops rows unasked
-                if held < marks[core, K] and not whole and progress[SEARCHED] != q:
-                    progress[MEMBER] = progress[SEARCHED] = q
-                    return SEARCH
-                progress[SEARCHED] = NONE
-                # the first answer, when it holds all rows so far, or a threshold from long ago that lets too many in
-                loose = query[q, REFILLS] == 1 or (marks[core, KIND] == STRICT and held > marks[core, LIMIT])
-                if held >= marks[core, K] and loose:
-                    query[q, REFILLS] = 2
-                    marks[core, STOP] = marks[core, HEAD] + marks[core, K]
-                    levels[core, THRESHOLD] = floor_of(scores, marks, core)
+            if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, row + 1):
+                progress[MEMBER] = q
+                return SEARCH
             plan_query(pruners, calendar, q, size, slide, row)
         n, used = answers.used[0], answers.used[1]
         count = read(pruners, q, answers.score[used:], answers.ordinal[used:])
@@ -322,26 +320,6 @@ def _walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_f
     return DONE
 
 
-@lean
-def _fill(pruners, q, score, ordinal, count):
-    """Make the rows found, best first, all that the core holds; its threshold is the score of the last of them, as of now
-    and not of later top-k's, unless there were too few."""
-    scores, ordinals, counts = pruners.rows
-    marks, core = pruners.marks, pruners.query[q, CORE]
-    head = marks[core, BEGIN] + (marks[core, ROOM] - count) // 2
-    oldest = NEVER
-    for i in range(count):
-        scores[head + i], ordinals[head + i] = score[i], ordinal[i]
-        dominators = 0
-        for j in range(i):
-            dominators += ordinal[j] > ordinal[i]
-        counts[head + i] = dominators
-        oldest = min(oldest, ordinal[i])
-    marks[core, HEAD], marks[core, STOP], marks[core, OLDEST] = head, head + count, oldest
-    pruners.query[q, REFILLS] = 1 + (count == marks[core, K])
-    pruners.levels[core, THRESHOLD] = score[count - 1] if count == marks[core, K] else -np.inf
-
-
 @jit
 def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows, rows_from, stop, progress, answers):
     """Each row to the queries that monitor its cell; all have windows of `size` rows and the same slide and buffer.
@@ -364,7 +342,7 @@ def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows,
             end = progress[ROW] + 1
             first = max(end - size, pruners.query[q, LEFT])  # without a filter: the first row it has seen
             count = search(points, grid, questions, q, first, end, best_score[:k], best_ordinal[:k], keys, cells)
-            _fill(pruners, q, best_score, best_ordinal, count)
+            fill(pruners, q, best_score, best_ordinal, count, end)
             progress[SEARCHES] += 1
             if _needs_index(pruners, indexed, q):
                 _index(pruners, questions, grid, indexed, q)

@@ -16,8 +16,9 @@ import numpy as np
 from skyband.kernels.grid import FIRST, STOP, cell_of, longest_side, region_box
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
+from skyband.kernels.pruning import next_at_least
 from skyband.kernels.query_grid import best_in_cell, best_in_cells
-from skyband.kernels.questions import CODE, LINEAR, score_of
+from skyband.kernels.questions import CODE, LINEAR, score_of, scores_of
 
 NONE = -1
 
@@ -246,6 +247,29 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
             if best == best:  # else no row there has a score
                 waiting = _push(keys, boxes, waiting, best, half)
         made += 1
+    return count
+
+
+@jit
+def search_all(points, questions, q, first, stop, best_score, best_ordinal, block):
+    """The same as `search`, by looking at all of these rows, for a query without CODE and region. `block`: room, float64
+    [BLOCK]."""
+    ring, room = points.ordinal.shape[0], best_score.shape[0]
+    count, row = 0, max(first, points.marks[OLDEST])
+    while row < stop:
+        slot = row % ring
+        rows = min(min(block.shape[0], stop - row), ring - slot)
+        scores_of(questions, q, points.rows, slot, slot + rows, block)
+        at = 0
+        while True:
+            floor = best_score[count - 1] if count == room else -np.inf
+            at = next_at_least(block, at, rows, floor)
+            if at == rows:
+                break
+            if points.ordinal[slot + at] == row + at:  # else it was deleted
+                count = _keep(best_score, best_ordinal, count, room, block[at], row + at)
+            at += 1
+        row += rows
     return count
 
 

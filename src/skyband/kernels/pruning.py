@@ -12,7 +12,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.bands import HEAD, NEVER, OLDEST, STOP, THRESHOLD, K, Rows, expire, floor_of, has_places, holds, offer
+from skyband.kernels.bands import (
+    BEGIN,
+    HEAD,
+    KIND,
+    LIMIT,
+    NEVER,
+    OLDEST,
+    ROOM,
+    STOP,
+    STRICT,
+    THRESHOLD,
+    K,
+    Rows,
+    expire,
+    floor_of,
+    has_places,
+    holds,
+    offer,
+)
 from skyband.kernels.jit import jit, lean, tiny
 
 # columns of Pruners.query
@@ -25,12 +43,13 @@ LEFT = 5  # ordinal of the next row to leave the buffer
 TOUCHED = 6  # the row whose coming changed the top-k since the last answer, plus 1; 0: none did
 UNEVEN = 7  # 1: windows of any number of rows, so the buffer may have to give rows back early
 REFILLS = 8  # a core that is filled from the window again (SIGMOD06); 1: it holds every row that may rank, 2: it may not
-COLUMNS = 9
+FILLED = 9  # end of the window it was last filled for
+COLUMNS = 10
 
 NONE = -1
 
 # what a run may end with
-DONE, ANSWERS_FULL = -1, -2  # or the number of a band that needs room
+DONE, ANSWERS_FULL, SEARCH = -1, -2, -3  # or the number of a band that needs room
 
 
 class Pruners(NamedTuple):
@@ -124,7 +143,7 @@ def _next_row(scores, marks, levels, query, q, row, upto, arriving, arriving_fro
     """The first row in [row, upto) whose arrival can change a band, or `upto`."""
     sieve = query[q, FILTER]
     band, span = (query[q, CORE], query[q, SIZE]) if sieve == NONE else (sieve, query[q, BUFFER])
-    if marks[band, OLDEST] < NEVER - span:
+    if span > 0 and marks[band, OLDEST] < NEVER - span:
         upto = min(upto, max(marks[band, OLDEST] + span, row))  # when its oldest row leaves
     found = arriving_from + next_at_least(arriving, row - arriving_from, upto - arriving_from, levels[band, THRESHOLD])
     if sieve != NONE:
@@ -143,7 +162,7 @@ def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arri
     """Take the rows up to the ordinal `upto`; if `touching`, only until one changes the top-k. arriving[i] is the score of
     the row arriving_from + i; likewise `leaving`, for rows that leave the buffer. Returns DONE or a band that needs room."""
     row, length, filtered = query[q, TAKEN], query[q, BUFFER], query[q, FILTER] != NONE
-    chosen = filtered or query[q, SIZE] > 0  # few rows matter: go from one to the next
+    chosen = filtered or query[q, SIZE] > 0 or query[q, REFILLS] > 0  # few rows matter: go from one to the next
     status = DONE
     while row < upto:
         if chosen:
@@ -217,11 +236,50 @@ def read(pruners, q, score, ordinal):
     return count
 
 
+@lean
+def ready(scores, marks, levels, query, q, end):
+    """Can the window that ends at `end` be answered, rows before it having expired? False: the core has to be filled from the
+    window first. For cores that are."""
+    core = query[q, CORE]
+    held = marks[core, STOP] - marks[core, HEAD]
+    whole = query[q, REFILLS] == 1 and marks[core, KIND] == STRICT  # a top-k alone drops rows unasked
+    if held < marks[core, K] and not whole and query[q, FILLED] != end:
+        return False
+    # the first answer, when it holds all rows so far, or a threshold from long ago that lets too many in
+    loose = query[q, REFILLS] == 1 or (marks[core, KIND] == STRICT and held > marks[core, LIMIT])
+    if held >= marks[core, K] and loose:
+        query[q, REFILLS] = 2
+        marks[core, STOP] = marks[core, HEAD] + marks[core, K]
+        levels[core, THRESHOLD] = floor_of(scores, marks, core)
+    return True
+
+
+@lean
+def fill(pruners, q, score, ordinal, count, end):
+    """Make the rows found for the window that ends at `end`, best first, all that the core holds; its threshold is the score
+    of the last of them, as of now and not of later top-k's, unless there were too few."""
+    scores, ordinals, counts = pruners.rows
+    marks, core = pruners.marks, pruners.query[q, CORE]
+    head = marks[core, BEGIN] + (marks[core, ROOM] - count) // 2
+    oldest = NEVER
+    for i in range(count):
+        scores[head + i], ordinals[head + i] = score[i], ordinal[i]
+        dominators = 0
+        for j in range(i):
+            dominators += ordinal[j] > ordinal[i]
+        counts[head + i] = dominators
+        oldest = min(oldest, ordinal[i])
+    marks[core, HEAD], marks[core, STOP], marks[core, OLDEST] = head, head + count, oldest
+    pruners.query[q, FILLED] = end
+    pruners.query[q, REFILLS] = 1 + (count == marks[core, K])
+    pruners.levels[core, THRESHOLD] = score[count - 1] if count == marks[core, K] else -np.inf
+
+
 @jit
 def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leaving_from, written, answers):
     """Take the rows of the windows from `start` on and answer those whose top-k may have changed, if `written`.
 
-    Returns (the first window not gone through, DONE | ANSWERS_FULL | a band that needs room).
+    Returns (the first window not gone through, DONE | ANSWERS_FULL | SEARCH | a band that needs room).
     """
     scores, ordinals, counts = pruners.rows
     marks, levels, query, asked = pruners.marks, pruners.levels, pruners.query, end.shape[0]
@@ -255,6 +313,9 @@ def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leav
             return at, status
         if query[q, SIZE] == 0:
             expire(scores, ordinals, counts, marks, levels, core, first[at])
+            if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, end[at]):
+                query[q, TOUCHED] = end[at]  # comes back to this window
+                return at, SEARCH
         query[q, TOUCHED] = 0
         if written:
             n, used = answers.used[0], answers.used[1]
