@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,20 @@ from hypothesis import strategies as st
 import skyband as sb
 from played import events_of, plain_events, reloaded
 from reference import Asked, Reference, Row
+from skyband.algorithms import choose
 from skyband.lanes import CrowdLane
 from skyband.monitor import BOUNDS
 
 EXACT = ["relaxed", "strict+strict", "strict+probabilistic", "relaxed+relaxed(gamma=0)", "relaxed+probabilistic(sigma=0.3)"]
-INDEXED = ["relaxed+probabilistic(grid=3)", "strict+strict(grid=2)", "strict+relaxed(grid=4)", "sma", "tma(grid=3)", "sma(grid=1)", "tma(grid=1)"]
+INDEXED = [
+    "relaxed+probabilistic(grid=3)",
+    "strict+strict(grid=2)",
+    "strict+relaxed(grid=4)",
+    "sma",
+    "tma(grid=3)",
+    "sma(grid=1)",
+    "tma(grid=1)",
+]
 KINDS = ["l2", "l1", "linear", "product", "expression", "callable"]
 numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.5, -1.0, math.inf, -math.inf, math.nan, None])
 
@@ -82,11 +92,11 @@ def _sum_of_both(columns: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 @st.composite
-def questions(draw: st.DrawFn, indexed: bool) -> list[Question]:
+def questions(draw: st.DrawFn, indexed: bool, named: str | None = None) -> list[Question]:
     size = draw(st.integers(1, 12))
     same = (size, draw(st.integers(1, size)))
-    algorithm = draw(st.sampled_from(INDEXED))
-    any_score = algorithm[:3] in ("sma", "tma")
+    algorithm = named or draw(st.sampled_from(INDEXED))
+    any_score = algorithm[:3] in ("sma", "tma", "aut")
     found = []
     for number in range(draw(st.integers(1, 5))):
         own = draw(st.integers(1, 12))
@@ -114,7 +124,16 @@ def table_of(rows: list[Row]) -> pa.Table:
 @pytest.mark.parametrize("indexed", [False, True], ids=["scanned", "indexed"])
 @given(data=st.data())
 def test_answers_are_those_of_the_meaning_while_queries_come_and_go(indexed: bool, data: st.DataObject) -> None:
-    asked = data.draw(questions(indexed), label="queries")
+    come_and_go(data, data.draw(questions(indexed), label="queries"))
+
+
+@given(data=st.data(), many=st.integers(1, 3), grid=st.integers(1, 5))
+def test_so_they_are_where_the_algorithm_is_left_to_us(data: st.DataObject, many: int, grid: int) -> None:
+    with patch.object(choose, "MANY", many), patch.object(choose, "GRID", grid):
+        come_and_go(data, data.draw(questions(True, "auto"), label="queries"))
+
+
+def come_and_go(data: st.DataObject, asked: list[Question]) -> None:
     begin = data.draw(st.integers(0, len(asked)), label="there at first")
     monitor = sb.Monitor([question.query() for question in asked[:begin]])
     reference = Reference([question.asked() for question in asked[:begin]])
@@ -194,6 +213,26 @@ def test_scores_of_any_form_share_a_lane_and_what_neither_takes_gets_its_own() -
     for number in (0, 2, 3, 4):
         apart = np.sqrt((data["x"] - (number * 7 % 11) / 11) ** 2 + (data["y"] - (number * 5 % 13) / 13) ** 2)[700:]
         assert monitor.top(f"near{number}")["seq"].to_pylist() == (700 + np.argsort(apart)[:4]).tolist()
+
+
+def test_many_scores_form_a_crowd_and_few_do_not() -> None:
+    scores = [sb.linear({"x": float(i), "y": 1.0}) for i in range(choose.MANY)]
+    queries = [sb.TopK(name=f"q{i}", k=3, score=score, window=sb.CountWindow(200, slide=20)) for i, score in enumerate(scores)]
+    few = sb.Monitor(queries[:-1])
+    few.push(points(100))
+    assert len(few._lanes) == choose.MANY - 1 and few.stats("q0")["algorithm"] == "shared"
+    monitor = sb.Monitor(queries)
+    monitor.push(points(1000))
+    assert len(monitor._lanes) == 1 and monitor.stats("q0")["algorithm"] == "sma(grid=1)"
+    monitor.add(sb.TopK(name="late", k=2, score="x - y", window=sb.CountWindow(200, slide=20), where={"x": (0.5, None)}))
+    monitor.add(sb.TopK(name="other", k=2, score="x - y", window=sb.CountWindow(100)))
+    monitor.push(points(300, seed=1))
+    assert len(monitor._lanes) == 2 and monitor.stats("other")["algorithm"] == "shared"
+    assert monitor.stats("late")["algorithm"] == "sma(grid=1)"
+    data = points(300, seed=1)
+    score = np.where(data["x"] >= 0.5, data["x"] - data["y"], -9.0)[100:]
+    assert monitor.top("late")["seq"].to_pylist() == (1100 + np.argsort(-score)[:2]).tolist()
+    assert monitor.top("q7")["seq"].to_pylist() == (1100 + np.argsort(-(7 * data["x"] + data["y"])[100:])[:3]).tolist()
 
 
 def test_cancelling_frees_what_only_that_query_held() -> None:

@@ -9,9 +9,23 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.algorithms import TABLE, entry, settled, with_error
+from skyband.algorithms.choose import choose_crowd
 from skyband.clock import Clock
 from skyband.errors import QueryError
-from skyband.lanes import CountLane, CrowdLane, Door, Lane, Place, ScoresLane, TimeLane, crowd_key, in_scores_lane
+from skyband.formulas import Distance, Linear
+from skyband.lanes import (
+    CountLane,
+    CrowdLane,
+    Door,
+    Lane,
+    Place,
+    ScoresLane,
+    TimeLane,
+    auto_key,
+    crowd_key,
+    crowd_place,
+    in_scores_lane,
+)
 from skyband.query import Query, Threshold
 from skyband.score import BoundScore, as_tree, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
@@ -63,6 +77,7 @@ def window_lengths(query: Query, clock: Clock | None) -> tuple[int, int]:
 def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane], list[tuple[Lane, Place]]]:
     """Where queries go from the next row on: new lanes, ready for it, and which queries are to join which of `lanes`.
     Changes none of these."""
+    places = _gathered(places, lanes)
     new: list[Lane] = []
     joining: list[tuple[Lane, Place]] = []
     for one in places:
@@ -81,6 +96,22 @@ def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane]
         with _memory_for([member.query for member in lane.members]):
             lane.start()
     return new, joining
+
+
+def _gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
+    """The places, where queries that leave the algorithm to us and have many scores among them form a crowd."""
+    groups: dict[Hashable, list[Place]] = {}
+    for one in places:
+        if one.door is not None and (key := auto_key(one.query)) is not None:
+            groups.setdefault(key, []).append(one)
+    algorithms = {lane.key: lane.algorithm for lane in lanes if isinstance(lane, CrowdLane)}
+    for key, group in groups.items():
+        scores = len({one.door for one in group})
+        plain = all(isinstance(one.query.score, Linear | Distance) and one.query.where is None for one in group)
+        if key not in algorithms and (chosen := choose_crowd(scores, max(one.query.k for one in group), plain)):
+            algorithms[key] = chosen
+    crowded = {id(one): algorithms[key] for key, group in groups.items() if key in algorithms for one in group}
+    return [crowd_place(one, crowded[id(one)]) if id(one) in crowded else one for one in places]
 
 
 def _open_to(one: Place, lanes: list[Lane]) -> Lane | None:

@@ -31,3 +31,15 @@ from skyband.algorithms.contract import Plan
 def choose(plan: Plan) -> str:
     """The name of the algorithm to use for a plan."""
     return "shared"
+
+
+MANY = 64  # distinct scores from which on a crowd is faster than a structure for each
+GRID = 400  # from which on a grid is faster than a scan
+
+
+def choose_crowd(scores: int, k: int, plain: bool) -> str | None:
+    """The algorithm for queries on so many distinct scores over the same attributes and windows, the largest k being `k`; None
+    for a structure each. `plain`: all scores are weighted sums or distances, with no regions."""
+    if scores < MANY:
+        return None
+    return "sma(grid=1)" if plain and scores < GRID else "sma"

@@ -15,7 +15,7 @@ scores.py  many queries with scores of any form
 
 from skyband.lanes.base import NEVER, Door, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
-from skyband.lanes.crowd import CrowdLane, crowd_key
+from skyband.lanes.crowd import CrowdLane, auto_key, crowd_key, crowd_place
 from skyband.lanes.scores import ScoresLane, in_scores_lane
 from skyband.lanes.time import TimeLane
 
@@ -35,6 +35,8 @@ __all__ = [
     "Rows",
     "ScoresLane",
     "TimeLane",
+    "auto_key",
     "crowd_key",
+    "crowd_place",
     "in_scores_lane",
 ]

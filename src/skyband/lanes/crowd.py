@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from skyband.query import Query
 from skyband.score import as_tree, where_key, where_tree
 from skyband.window import CountWindow
 
+MOST_ATTRIBUTES = 6  # more make a search open too many cells
 _MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
 
@@ -43,6 +45,21 @@ def crowd_key(query: Query, algorithm: str) -> Hashable | None:
     return ("crowd", frozenset(_attributes(query)), algorithm, query.window.size, query.window.slide)
 
 
+def auto_key(query: Query) -> Hashable | None:
+    """Queries of one key that leave the algorithm to us may share a crowd that is filled from the window; None for others."""
+    if query.algorithm != "auto" or query.error > 0 or not isinstance(query.window, CountWindow) or query.emit == "snapshots":
+        return None
+    attributes = () if callable(query.score) else _attributes(query)
+    if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
+        return None
+    return ("crowd", frozenset(attributes), "auto", query.window.size, query.window.slide)
+
+
+def crowd_place(place: Place, algorithm: str) -> Place:
+    """The place of such a query in a crowd."""
+    return replace(place, lane=CrowdLane, key=auto_key(place.query), algorithm=algorithm, door=None)
+
+
 class CrowdLane(Lane):
     """Queries come and go while rows do. Answers name rows by arrival number."""
 
@@ -59,6 +76,7 @@ class CrowdLane(Lane):
         self.structure.seen = since
         self.uids: list[int] = []  # a number for each member that no other gets
         self.next_uid = 0
+        self.algorithm = place.algorithm  # of the query it was made for
         self.ranked = np.zeros(0, np.int64)  # emit="arrivals": uid and row of those reported, increasing
         self.ranked_limit = 1 << 12  # how many there may be until expired ones are forgotten
 
@@ -199,6 +217,10 @@ class CrowdLane(Lane):
 
     @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> CrowdLane:
+        places = [
+            one if issubclass(one.lane, CrowdLane) else crowd_place(one, known["algorithm"])
+            for one, known in zip(places, header["members"], strict=True)
+        ]
         lane = cls(places[0], header["since"])
         lane._prepare(places, header)
         for place in places:
