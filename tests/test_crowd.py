@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import skyband as sb
 from harness import feed, plan_of
 from skyband.algorithms import build
-from skyband.algorithms import crowd as module
+from skyband.algorithms import scanned as module
 from skyband.algorithms.contract import Ranked
 from skyband.algorithms.crowd import Asked, Crowd
 from skyband.formulas import Distance, Linear

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import skyband as sb
 from played import reloaded
 from skyband.changes import fold
+from skyband.lanes import CrowdLane
 
 SCORES = {
     "x": lambda x, y: x,
@@ -102,6 +103,9 @@ def test_windows_are_those_without_the_rows_deleted(texts: bool, data: st.DataOb
                 else:
                     missing += 1
         folded = fold(results, folded) if seen else None
+        for lane in monitor._lanes:
+            assert isinstance(lane, CrowdLane)
+            lane.structure.check_invariants()
         for at, one in enumerate(asked):
             top = monitor.top(f"q{at}")
             assert top["seq"].to_pylist() == one.top()
@@ -209,3 +213,18 @@ def test_deletions_in_any_order_among_many_rows() -> None:
             score = np.where(alive[low : begin + 500], score, -1.0)
             right = low + np.lexsort((-np.arange(len(score)), -score))[:10]
             assert monitor.top(f"q{at}")["seq"].to_pylist() == right.tolist()
+
+
+def test_a_core_packed_while_it_held_little_has_room_for_what_a_search_finds() -> None:
+    queries = [sb.TopK(name=f"q{at}", k=30, score=f"x * {at + 1}", window=sb.CountWindow(40), algorithm="tma") for at in range(3)]
+    monitor = sb.Monitor(queries, key="id")
+    x = np.random.default_rng(3).random(80)
+    monitor.push({"id": np.arange(35), "x": x[:35]})
+    monitor.delete(np.arange(34))
+    monitor = reloaded(monitor)
+    monitor.push({"id": np.arange(35, 80), "x": x[35:]})
+    for at in range(3):
+        assert monitor.top(f"q{at}")["seq"].to_pylist() == (40 + np.argsort(-x[40:])[:30]).tolist()
+    for lane in monitor._lanes:
+        assert isinstance(lane, CrowdLane)
+        lane.structure.check_invariants()

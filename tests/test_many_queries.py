@@ -155,6 +155,8 @@ def come_and_go(data: st.DataObject, asked: list[Question]) -> None:
             rows = [{"x": x, "y": y, "tag": tag + at} for at, (x, y) in enumerate(drawn)]
             tag += len(rows)
             assert events_of(monitor.push(table_of(rows))) == plain_events(reference.push(rows))
+        for lane in crowds(monitor):
+            lane.structure.check_invariants()
         for name in monitor.queries:
             top, standing = monitor.top(name), reference.standing[name]
             assert top["seq"].to_pylist() == [ranked.seq for ranked in standing.top]

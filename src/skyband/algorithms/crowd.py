@@ -26,8 +26,9 @@ import numpy as np
 
 from skyband.algorithms.arena import check_band, packed, with_room
 from skyband.algorithms.asked import Asked, resolution
+from skyband.algorithms.crowd_check import check_calendar, check_monitored, check_points
 from skyband.algorithms.scanned import NO_POINTS, PIECE, Round, Scanned
-from skyband.kernels import bands, deletion, point_grid, pruning
+from skyband.kernels import bands, deletion, point_grid, pruning, query_grid
 from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
 from skyband.kernels import grid as grid_kernel
@@ -207,11 +208,35 @@ class Crowd(Scanned):
         return sum(array.nbytes for array in arrays)
 
     def check_invariants(self) -> None:
-        """AssertionError when a band is not as it should be."""
+        """AssertionError when a band, the window's points, what queries monitor or the calendar is not as it should be."""
         for number, asked in enumerate(self.asked):
             check_band(self.state, 2 * number, f"core of query {number}")
             if asked.filter is not None:
                 check_band(self.state, 2 * number + 1, f"filter of query {number}")
+        if self._index is None:
+            return
+        grid, indexed, calendar = self._index
+        if self.refills:
+            check_points(self._points, grid)
+        if self._walks:
+            cells = range(len(grid.members))
+            best = [[self._best(grid, q, cell) for cell in cells] for q in range(len(self.asked))]
+            check_monitored(self.state, grid, indexed, np.array(best))
+            check_calendar(calendar, indexed)
+
+    def _best(self, grid: grid_kernel.Grid, q: int, cell: int) -> float:
+        """The best score a row in the cell can have for a query; NaN when it can have none."""
+        at = np.array(np.unravel_index(cell, (self.grid,) * len(self.attributes)))
+        if (grid.edge[np.arange(len(at)), at + 1] > grid.edge[:, -1]).any():
+            return np.nan  # no row is there: all rows so far have the same number
+        region = np.empty((2, len(at)), np.int64)
+        grid_kernel.region_box(grid, self.questions, q, region)
+        if (at < region[0]).any() or (at >= region[1]).any():
+            return np.nan
+        if self.asked[q].code is None:
+            return float(query_grid.best_in_cell(grid, self.questions, q, cell))
+        low, high, out = np.empty(len(at)), np.empty(len(at)), np.empty(3)
+        return float(query_grid.best_in_cells(grid, self.questions, q, np.stack([at, at + 1]), low, high, out))
 
     def snapshot(self) -> bytes:
         """Everything remembered, as bytes of `skyband.state`; the queries themselves are the caller's to keep."""

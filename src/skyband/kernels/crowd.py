@@ -12,15 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.bands import (
-    HEAD,
-    NEVER,
-    OLDEST,
-    THRESHOLD,
-    K,
-    expire,
-    floor_of,
-)
+from skyband.kernels.bands import HEAD, NEVER, OLDEST, ROOM, THRESHOLD, K, expire, floor_of
 from skyband.kernels.calendar import plan, unlink
 from skyband.kernels.grid import cell_of, next_member
 from skyband.kernels.jit import jit, lean, tiny
@@ -255,8 +247,8 @@ def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, t
 
 @lean
 def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
-    """Answer the window that ends with `row` for the queries that wait. Returns DONE, ANSWERS_FULL, or SEARCH when the one
-    in progress[MEMBER] has to be filled from the window first."""
+    """Answer the window that ends with `row` for the queries that wait. Returns DONE, ANSWERS_FULL, SEARCH when the one in
+    progress[MEMBER] has to be filled from the window first, or its band when that has no room for it."""
     scores, ordinals, counts = pruners.rows
     marks, levels, query = pruners.marks, pruners.levels, pruners.query
     while progress[WAITING] > 0:
@@ -268,7 +260,7 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
             expire(scores, ordinals, counts, marks, levels, core, row + 1 - size)
             if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, row + 1):
                 progress[MEMBER] = q
-                return SEARCH
+                return SEARCH if marks[core, ROOM] >= marks[core, K] else core
             plan_query(pruners, calendar, q, size, slide, row)
         n, used = answers.used[0], answers.used[1]
         count = read(pruners, q, answers.score[used:], answers.ordinal[used:])

@@ -315,7 +315,7 @@ def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leav
             expire(scores, ordinals, counts, marks, levels, core, first[at])
             if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, end[at]):
                 query[q, TOUCHED] = end[at]  # comes back to this window
-                return at, SEARCH
+                return at, SEARCH if marks[core, ROOM] >= marks[core, K] else core
         query[q, TOUCHED] = 0
         if written:
             n, used = answers.used[0], answers.used[1]
