@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from skyband.batches import check_keepable, conform, to_table
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
 from skyband.lanes import NEVER, Lane, Rows
-from skyband.query import Query, Threshold, TopK
+from skyband.query import Query
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
@@ -78,8 +78,8 @@ class Monitor:
 
     def add(self, query: Query) -> None:
         """Begin to answer `query`. It sees only rows pushed from now on."""
-        if not isinstance(query, TopK | Threshold):
-            raise QueryError(f"expected a query such as TopK or Threshold, got {query!r}")
+        if not isinstance(query, get_args(Query)):
+            raise QueryError(f"expected a query such as TopK, Threshold or TopKAcross, got {query!r}")
         if query.name in self._queries:
             raise QueryError(
                 f"a query called {query.name!r} is there already; give this one another name or cancel that one first"
@@ -170,6 +170,8 @@ class Monitor:
         doors = {lane.door for lane in self._lanes if lane.door} | {one.door for one in places if one.door}
         values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
         lanes, joining = seat(places, self._lanes, self._seen)
+        for lane in (*self._lanes, *lanes):
+            lane.check(table)
         with self._all_or_nothing():
             self._take_schema(schema, clock, allowed)
             self._watermark = max([self._watermark, *moments])

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
+from skyband.across_query import TopKAcross
 from skyband.algorithms import settled, with_error
 from skyband.clock import Clock
 from skyband.errors import QueryError
-from skyband.lanes import CountLane, CrowdLane, Door, Lane, Place, TimeLane, crowd_key
+from skyband.lanes import CountLane, CrowdLane, Door, Lane, Place, TimeLane, across_place, crowd_key
 from skyband.query import Query, Threshold
 from skyband.score import BoundScore, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
@@ -20,6 +21,8 @@ from skyband.window import CountWindow
 def place(query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
     """Check a query against the columns; SchemaError when it does not fit them. Changes nothing."""
     size, slide = window_lengths(query, clock)
+    if isinstance(query, TopKAcross):
+        return across_place(query, schema, size, slide)
     above = query.above if isinstance(query, Threshold) else None
     door = Door(score_key(query.score), query.order, where_key(query.where), above)
     algorithm = with_error(query.algorithm, query.error)
@@ -90,7 +93,7 @@ def _check_memory(one: Place) -> None:
 
 def bind_place(one: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:
     """Add what evaluates the place's score and `where` to `bound`."""
-    if one.door is None:
+    if one.door is None or isinstance(one.query, TopKAcross):
         return
     bound[one.door.score] = bind(one.query.score, schema)
     if one.query.where is not None:

@@ -64,6 +64,7 @@ _HYBRID = Entry(
     settable=("sigma", "gamma", "buffer"),
 )
 
+
 def _across(name: str, paper: str, home: str, *, exact: bool = True, settable: tuple[str, ...] = ()) -> Entry:
     return Entry(name, paper, "across", exact, "count, time", False, "key, stream, value", home, settable=settable)
 

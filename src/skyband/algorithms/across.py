@@ -169,9 +169,7 @@ class Across(ABC):
 
     def snapshot(self) -> bytes:
         """Everything remembered, as bytes of `skyband.state`."""
-        arrays = {
-            f"{name}.{field}": array for name, part in self._parts().items() for field, array in part._asdict().items()
-        }
+        arrays = {f"{name}.{field}": array for name, part in self._parts().items() for field, array in part._asdict().items()}
         return pack(type(self).__name__, {"next": self.next, "made_for": self._made_for()}, arrays)
 
     def _made_for(self) -> dict[str, Any]:

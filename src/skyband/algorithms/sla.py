@@ -155,4 +155,3 @@ class SortedLists(Across):
             for value in row:
                 total += value
         return total / len(row) if self.plan.combine == 1 else total
-

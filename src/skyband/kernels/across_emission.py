@@ -44,7 +44,7 @@ def emit(answers, ends, windows, emission, reported, mark, out, life):
     for at in range(windows):
         begin, count = answers.begin[at], answers.size[at]
         if count != SAME:
-            if emission == CHANGES or emission == ARRIVALS:
+            if emission not in (NOTHING, SNAPSHOTS):
                 for rank in range(count):
                     mark[answers.obj[begin + rank]] |= 1
                 for rank in range(size):

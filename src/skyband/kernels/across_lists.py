@@ -1,4 +1,4 @@
-"""Sorted lists of the window's values, the view of the best objects, and the threshold algorithm that refills it (CIKM09 3.1)."""
+"""Sorted lists of the window's values, the view of the best objects, and what refills it (CIKM09 3.1)."""
 
 from __future__ import annotations
 

@@ -10,19 +10,22 @@ count.py   rows by arrival, count windows
 time.py    rows by time, then arrival; slides close when the watermark passes them
 open_rows.py  where rows wait for that
 crowd.py   many queries with scores of their own over the same attributes
+across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows
 """
 
+from skyband.lanes.across import AcrossLane, across_place
 from skyband.lanes.base import NEVER, Door, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
 from skyband.lanes.crowd import CrowdLane, crowd_key
 from skyband.lanes.time import TimeLane
 
-KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane)}
+KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane, AcrossLane)}
 """The lanes by their names in saved state."""
 
 __all__ = [
     "KINDS",
     "NEVER",
+    "AcrossLane",
     "CountLane",
     "CrowdLane",
     "Door",
@@ -32,5 +35,6 @@ __all__ = [
     "Place",
     "Rows",
     "TimeLane",
+    "across_place",
     "crowd_key",
 ]

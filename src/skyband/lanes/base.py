@@ -145,6 +145,10 @@ class Lane(ABC):
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
+    def check(self, table: pa.Table) -> None:
+        """SchemaError when the rows of the coming `take` cannot be taken. Nothing has changed yet, and nothing may."""
+        return
+
     @abstractmethod
     def take(self, rows: Rows) -> tuple[Emitted, Names]:
         """Take the next rows and count them; the result rows of the windows they close, and who these are about."""
