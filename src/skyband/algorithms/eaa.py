@@ -49,7 +49,7 @@ def check_aggregate(aggregate: int, repeats: int) -> None:
 class Instances(Across):
     """The k dominance set."""
 
-    def __init__(self, plan: AcrossPlan) -> None:
+    def __init__(self, plan: AcrossPlan, pace: int = kernel.LEAST_SWEEP) -> None:
         check_aggregate(plan.aggregate, plan.repeats)
         super().__init__(plan)
         self.guess = CERTAIN
@@ -69,7 +69,7 @@ class Instances(Across):
             level_obj=np.zeros(k, np.int64),
             marks=np.zeros(kernel.MARKS, np.int64),
         )
-        self.held.marks[[kernel.STALE, kernel.OLDEST, kernel.REFRESH]] = 1, NEVER, NEVER
+        self.held.marks[[kernel.STALE, kernel.OLDEST, kernel.REFRESH, kernel.PACE]] = 1, NEVER, NEVER, pace
         self._found = no_ranking(k)
 
     def _begin(self, ordinal: int) -> None:

@@ -43,9 +43,10 @@ WALK = 9  # number of the last walk
 REFRESH = 10  # ordinal from which the chances are to be estimated anew
 HITS = 11  # ranks that witnesses had
 MISSES = 12  # those of them that would have been missed
-MARKS = 13
+PACE = 13  # tuples between two sweeps, at least
+MARKS = 14
 
-LEAST_SWEEP = 16  # tuples between two sweeps, at least
+LEAST_SWEEP = 16  # the usual PACE
 _EPSILON = 2.0**-52
 
 
@@ -347,7 +348,7 @@ def take(held, objects, top, tuples, begin, end, rule, guess):
         if stream < 0:
             marks[TAKEN] = ordinal + 1
             continue
-        if marks[SINCE] >= max(LEAST_SWEEP, marks[STOP] >> 3):
+        if marks[SINCE] >= max(marks[PACE], marks[STOP] >> 3):
             sweep(held, objects, rule, guess)
         if marks[STOP] == room:
             return False
