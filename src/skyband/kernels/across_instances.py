@@ -126,7 +126,7 @@ def guess_of(values, at, count, obj, rule, guess):
                     for j in range(streams):
                         if seen >> j & 1:
                             chance = max(chance, guess.chance[j, x])
-                likely = min(left, min(chance + guess.margin[0], 1.0) * max(guess.often[x], 1.0))
+                likely = min(left, max(min(chance + guess.margin[0], 1.0), 0.0) * max(guess.often[x], 1.0))
             if rule.aggregate == ADD:
                 value += likely * rule.high[x]
             else:
