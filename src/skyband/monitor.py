@@ -35,6 +35,10 @@ BOUNDS = b"skyband.missed_at_most"
 most, on average over streams in random order; JSON, by name."""
 
 
+PRECISION = b"skyband.precision_estimated"
+"""The same for queries that ask for a precision: the share of the answers that are right, as far as can be told."""
+
+
 class Monitor:
     """Keeps the answers of many queries over one stream.
 
@@ -307,7 +311,9 @@ class Monitor:
         """The same, with what may have been missed in the schema's metadata where some query is not exact."""
         members = [(member, lane.missed_at_most(at)) for lane in self._lanes for at, member in enumerate(lane.members)]
         bounds = {member.query.name: bound for member, bound in members if member.active and bound > 0}
-        return results.replace_schema_metadata({BOUNDS: json.dumps(bounds)}) if bounds else results
+        reached = {lane.members[0].query.name: share for lane in self._lanes if (share := lane.precision) is not None}
+        said = {key: json.dumps(found) for key, found in ((BOUNDS, bounds), (PRECISION, reached)) if found}
+        return results.replace_schema_metadata(said) if said else results
 
     # -- safety --------------------------------------------------------------------------------------------------
 

@@ -97,7 +97,7 @@ TABLE: tuple[Entry, ...] = (
     _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
     _across("sla", "CIKM09 3.1", "sla:SortedLists"),
     _across("eaa", "CIKM09 3.2", "eaa:Instances"),
-    _across("eaa-approximate", "CIKM09 4", "guessed:GuessedInstances", exact=False, settable=("margin",)),
+    _across("eaa-approximate", "CIKM09 4", "guessed:GuessedInstances", exact=False, settable=("margin", "ahead")),
 )
 
 _BY_NAME = {entry.name: entry for entry in TABLE}
@@ -161,7 +161,8 @@ SETTINGS: Mapping[str, Setting] = {
     "sigma": Setting(float, "a probability between 0 and 1, both excluded", lambda x: 0 < x < 1),
     "buffer": Setting(int, "a whole number of rows, at least 1", lambda x: x >= 1),
     "rule": Setting(str, "'definition' or 'table'", lambda x: x in ("definition", "table")),
-    "margin": Setting(float, "a number from 0 to 1, added to every estimated chance", lambda x: 0 <= x <= 1),
+    "margin": Setting(float, "a number from -1 to 1, added to every estimated chance", lambda x: -1 <= x <= 1),
+    "ahead": Setting(int, "a whole number of ranks, 0 to 1000000", lambda x: 0 <= x <= 10**6),
     "grid": Setting(int, "how many cells divide each attribute, 1 to 1000", lambda x: 1 <= x <= 1000),
 }
 

@@ -146,6 +146,11 @@ class Across(ABC):
     def repeated(self) -> int:
         """Tuples that counted for nothing, being too many of their object and stream."""
 
+    @property
+    def estimated_precision(self) -> float | None:
+        """The share of the ranks that are right, as far as can be told; None: all, or nobody asked."""
+        return None
+
     @abstractmethod
     def _parts(self) -> dict[str, Any]:
         """Everything remembered: named tuples of arrays, by name."""

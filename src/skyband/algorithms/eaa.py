@@ -29,12 +29,13 @@ from skyband.algorithms.across import Across, AcrossPlan, grown, more_objects
 from skyband.errors import QueryError
 from skyband.kernels import across_instances as kernel
 from skyband.kernels.across_tables import LATEST, NEVER, Answers, Tuples, no_ranking
+from skyband.kernels.across_worth import Guess
 from skyband.kernels.tables import Windows
 
 _FIRST_ROOM = 64
 _HELD = ("ordinal", "obj", "current", "best", "values", "older", "doubted")
 _FLOORS = ("floor_time", "floor_obj", "floor")
-CERTAIN = kernel.Guess(0, np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0)
+CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, np.zeros(1), 0)
 
 
 def check_aggregate(aggregate: int, repeats: int) -> None:
@@ -49,7 +50,7 @@ def check_aggregate(aggregate: int, repeats: int) -> None:
 class Instances(Across):
     """The k dominance set."""
 
-    def __init__(self, plan: AcrossPlan, pace: int = kernel.LEAST_SWEEP) -> None:
+    def __init__(self, plan: AcrossPlan, pace: int = kernel.LEAST_SWEEP, ahead: int = 0) -> None:
         check_aggregate(plan.aggregate, plan.repeats)
         super().__init__(plan)
         self.guess = CERTAIN
@@ -65,8 +66,8 @@ class Instances(Across):
             floor_time=np.zeros(3 * room, np.int64),
             floor_obj=np.zeros(3 * room, np.int64),
             floor=np.zeros(3 * room),
-            level=np.zeros(k),
-            level_obj=np.zeros(k, np.int64),
+            level=np.zeros(k + ahead),
+            level_obj=np.zeros(k + ahead, np.int64),
             marks=np.zeros(kernel.MARKS, np.int64),
         )
         self.held.marks[[kernel.STALE, kernel.OLDEST, kernel.REFRESH, kernel.PACE]] = 1, NEVER, NEVER, pace

@@ -13,10 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.across_tables import (
-    ADD,
     LARGEST,
-    MAX,
-    MEAN,
     NEVER,
     admits,
     combined,
@@ -25,7 +22,8 @@ from skyband.kernels.across_tables import (
     place_of_object,
     remove_ranked,
 )
-from skyband.kernels.jit import lean, tiny
+from skyband.kernels.across_worth import best_of, guess_of, is_witness
+from skyband.kernels.jit import lean
 from skyband.kernels.order import outranks
 from skyband.kernels.tables import SAME
 
@@ -41,13 +39,12 @@ STALE = 7  # may the answer differ from the last one?
 OLDEST = 8  # the last answer's scores hold until the window begins after this ordinal
 WALK = 9  # number of the last walk
 REFRESH = 10  # ordinal from which the chances are to be estimated anew
-HITS = 11  # ranks that witnesses had
+HITS = 11  # witnesses' instances that came to rank
 MISSES = 12  # those of them that would have been missed
 PACE = 13  # tuples between two sweeps, at least
 MARKS = 14
 
 LEAST_SWEEP = 16  # the usual PACE
-_EPSILON = 2.0**-52
 
 
 class Instances(NamedTuple):
@@ -59,80 +56,13 @@ class Instances(NamedTuple):
     best: np.ndarray  # float64 [room]: what it may still come to; NaN: it is pruned
     values: np.ndarray  # float64 [room, streams]: of the tuples from this one on
     older: np.ndarray  # int64 [room]: place of the object's next older instance; -1: there is none
-    doubted: np.ndarray  # uint8 [room]: a witness that would have been pruned
+    doubted: np.ndarray  # uint8 [room]: bit 0: a witness that would have been pruned; bit 1: it has ranked
     floor_time: np.ndarray  # int64 [3 room]: ordinal of an instance, increasing
     floor_obj: np.ndarray  # int64 [3 room]
     floor: np.ndarray  # float64 [3 room]: its score
-    level: np.ndarray  # float64 [k]: how high the best objects met on a walk stand, highest first
-    level_obj: np.ndarray  # int64 [k]
+    level: np.ndarray  # float64 [k + ahead]: how high the best objects met on a walk stand, highest first
+    level_obj: np.ndarray  # int64 [k + ahead]
     marks: np.ndarray  # int64 [MARKS]
-
-
-class Guess(NamedTuple):
-    """How scores to come are guessed, where they are."""
-
-    on: int  # 0: every value to come may be the largest
-    chance: np.ndarray  # float64 [2^streams, streams] by the streams seen, or [streams, streams] by each of them
-    often: np.ndarray  # float64 [streams]: occurrences of an object that is seen there
-    margin: np.ndarray  # float64 [1]: added to every chance
-    witnesses: int  # one object in so many is kept as long as an exact algorithm would; 0: none
-
-
-@tiny
-def _total(total, value, combine):
-    return max(total, value) if combine == MAX else total + value
-
-
-@lean
-def best_of(values, at, count, obj, rule):
-    """What an instance may come to: in each stream the tuples it has, and as many of the largest value as may come."""
-    total = 0.0
-    streams = values.shape[1]
-    for x in range(streams):
-        value = values[at, x]
-        left = rule.repeats - count[obj, x]
-        if left > 0:
-            if rule.aggregate == ADD:
-                value += left * rule.high[x]
-                if left > 1:  # adding one by one may round up each time
-                    value *= 1.0 + (left + 2) * _EPSILON
-            else:
-                value = max(value, rule.high[x])
-        total = _total(total, value, rule.combine)
-    return total / streams if rule.combine == MEAN else total
-
-
-@lean
-def guess_of(values, at, count, obj, rule, guess):
-    """What an instance may be expected to come to: in each stream a value to come counts as far as it is likely."""
-    total = 0.0
-    streams = values.shape[1]
-    seen = 0
-    for x in range(streams):
-        if count[obj, x] > 0:
-            seen |= 1 << x
-    joint = guess.chance.shape[0] == 1 << streams
-    for x in range(streams):
-        value = values[at, x]
-        left = float(rule.repeats - count[obj, x])
-        if left > 0.0:
-            if seen >> x & 1:
-                likely = min(left, max(guess.often[x] - count[obj, x], 0.0))
-            else:
-                chance = 0.0
-                if joint:
-                    chance = guess.chance[seen, x]
-                else:
-                    for j in range(streams):
-                        if seen >> j & 1:
-                            chance = max(chance, guess.chance[j, x])
-                likely = min(left, max(min(chance + guess.margin[0], 1.0), 0.0) * max(guess.often[x], 1.0))
-            if rule.aggregate == ADD:
-                value += likely * rule.high[x]
-            else:
-                value = max(value, min(likely, 1.0) * rule.high[x])
-        total = _total(total, value, rule.combine)
-    return total / streams if rule.combine == MEAN else total
 
 
 # -- levels --------------------------------------------------------------------------------------------------------
@@ -231,26 +161,19 @@ def _is_pruned(held, objects, at, level, rule, guess):
     if guess.on == 0:
         return held.best[at] < level
     obj = held.obj[at]
-    doubted = guess_of(held.values, at, objects.count, obj, rule, guess) < level
-    if not doubted:
+    likely = guess_of(held.values, at, objects.count, obj, rule, guess)
+    if likely >= level and (likely >= guess.bar[0] or guess.margin[0] >= 1.0):
         return False
     if guess.witnesses > 0 and is_witness(objects.life[obj], guess.witnesses):
-        held.doubted[at] = 1
+        held.doubted[at] |= 1
         return best_of(held.values, at, objects.count, obj, rule) < level
     return True
-
-
-@tiny
-def is_witness(life, one_in):
-    """One life in so many, chosen at random but the same way every time."""
-    mixed = np.uint64(life) * np.uint64(0x9E3779B97F4A7C15)
-    return (mixed >> np.uint64(40)) % np.uint64(one_in) == np.uint64(0)
 
 
 @lean
 def sweep(held, objects, rule, guess):
     """Drop the instances that have expired and those that k newer objects outrank for good. O(instances)."""
-    marks, k = held.marks, rule.k
+    marks, k, wide = held.marks, rule.k, rule.k + guess.ahead
     marks[WALK] += 1
     walk, size, reach = marks[WALK], 0, marks[REACH]
     stop = marks[STOP]
@@ -258,10 +181,13 @@ def sweep(held, objects, rule, guess):
     while first > 0 and held.ordinal[first - 1] >= reach:
         first -= 1
         obj, score = held.obj[first], held.current[first]
-        if size == k and _is_pruned(held, objects, first, held.level[k - 1], rule, guess):
+        level = held.level[k - 1] if size >= k else -np.inf
+        if _is_pruned(held, objects, first, level, rule, guess):
             held.best[first] = np.nan
-        elif size < k or score >= held.level[k - 1]:
-            size = _raise_level(held, objects, size, k, obj, score, walk)
+        elif size < wide or score >= held.level[wide - 1]:
+            size = _raise_level(held, objects, size, wide, obj, score, walk)
+    if guess.ahead > 0:
+        guess.bar[0] = held.level[wide - 1] if size == wide else -np.inf
     for at in range(stop):
         objects.head[held.obj[at]] = -1
     if guess.on:
@@ -354,6 +280,8 @@ def take(held, objects, top, tuples, begin, end, rule, guess):
             return False
         obj, reach = tuples.obj[row], tuples.reach[row]
         if admits(objects, obj, stream, ordinal, reach, rule.repeats):
+            if guess.on:
+                guess.high[stream] = max(guess.high[stream], tuples.value[row])
             score = _add(held, objects, rule, obj, stream, tuples.value[row], ordinal, reach)
             size = top.size[0]
             if objects.ranked[obj] or size < rule.k or score >= top.score[size - 1]:
@@ -402,16 +330,17 @@ def _read(held, objects, found, k, first):
 
 @lean
 def _audit(held, objects, top, guess):
-    """Count the ranks that witnesses have, and those of them that a guess would have lost."""
+    """Count the instances of witnesses that rank for the first time, and those of them that a guess would have lost."""
     for rank in range(top.size[0]):
         obj = top.obj[rank]
         if is_witness(objects.life[obj], guess.witnesses):
-            held.marks[HITS] += 1
             at = objects.head[obj]
             while at >= 0 and held.ordinal[at] > top.time[rank]:
                 at = held.older[at]
-            if at >= 0 and held.ordinal[at] == top.time[rank] and held.doubted[at]:
-                held.marks[MISSES] += 1
+            if at >= 0 and held.ordinal[at] == top.time[rank] and held.doubted[at] & 2 == 0:
+                held.marks[HITS] += 1
+                held.marks[MISSES] += held.doubted[at] & 1
+                held.doubted[at] |= 2
 
 
 @lean

@@ -222,6 +222,10 @@ class AcrossLane(Lane):
         return self.structure.candidates + sum(len(piece[0]) for piece in self.waiting)
 
     @property
+    def precision(self) -> float | None:
+        return self.structure.estimated_precision
+
+    @property
     def nbytes(self) -> int:
         return self.structure.nbytes + sum(column.nbytes for piece in self.waiting for column in piece)
 

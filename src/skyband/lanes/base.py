@@ -192,6 +192,11 @@ class Lane(ABC):
         """How many rows that ranked a query may have missed; 0: none, it is exact."""
         return 0.0
 
+    @property
+    def precision(self) -> float | None:
+        """The share of the answers of its only query that are right, as far as can be told; None: all, or nobody asked."""
+        return None
+
     # -- state ---------------------------------------------------------------------------------------------------
 
     @abstractmethod
