@@ -45,7 +45,7 @@ class Objects(NamedTuple):
 
     life: np.ndarray  # int64 [objects]: ordinal of the tuple that began its life
     last: np.ndarray  # int64 [objects]: ordinal of its newest tuple that counts; -1: it has none
-    count: np.ndarray  # int32 [objects, streams]: tuples that counted during its life
+    count: np.ndarray  # int64 [objects, streams]: tuples that counted during its life
     head: np.ndarray  # int64 [objects]: its newest instance; -1: it has none
     ranked: np.ndarray  # uint8 [objects]: is it in the last answer?
     mark: np.ndarray  # int64 [objects]: number of the last walk that met it
@@ -74,7 +74,7 @@ class Answers(NamedTuple):
 def no_objects(room: int, streams: int) -> Objects:
     """Room for objects, none of which is alive."""
     whole = [np.full(room, start, np.int64) for start in (-1, -1, -1, 0)]
-    count, ranked = np.zeros((room, streams), np.int32), np.zeros(room, np.uint8)
+    count, ranked = np.zeros((room, streams), np.int64), np.zeros(room, np.uint8)
     return Objects(whole[0], whole[1], count, whole[2], ranked, whole[3])
 
 

@@ -85,5 +85,4 @@ def guess_of(values, at, count, obj, rule, guess):
 @tiny
 def is_witness(life, one_in):
     """One life in so many, chosen at random but the same way every time."""
-    mixed = np.uint64(life) * np.uint64(0x9E3779B97F4A7C15)
-    return (mixed >> np.uint64(40)) % np.uint64(one_in) == np.uint64(0)
+    return ((life & 0xFFFFFFFF) * 1640531527 >> 20) % one_in == 0
