@@ -48,20 +48,23 @@ class Numbering:
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
         """The number of every row's key; keys that are new get one. None may be null."""
         encoded = plain_keys(column).dictionary_encode()
-        known, key, free = self.number, self.key, self.free
-        found = np.empty(len(encoded.dictionary), np.int64)
-        for place, one in enumerate(encoded.dictionary.to_pylist()):
-            number = known.get(one)
-            if number is None:
-                if free:
-                    number = free.pop()
-                    key[number] = one
-                else:
-                    number = len(key)
-                    key.append(one)
-                known[one] = number
-            found[place] = number
-        return found[encoded.indices.to_numpy(zero_copy_only=False)]
+        distinct = encoded.dictionary.to_pylist()
+        found = list(map(self.number.get, distinct))
+        if None in found:
+            new = [place for place, number in enumerate(found) if number is None]
+            for place, number in zip(new, self._give_out([distinct[place] for place in new]), strict=True):
+                found[place] = number
+        return np.array(found, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
+
+    def _give_out(self, keys: list[Any]) -> list[int]:
+        """Numbers for new keys: first those that are free."""
+        again = [self.free.pop() for _ in range(min(len(self.free), len(keys)))]
+        for number, key in zip(again, keys, strict=False):
+            self.key[number] = key
+        numbers = [*again, *range(len(self.key), len(self.key) + len(keys) - len(again))]
+        self.key.extend(keys[len(again) :])
+        self.number.update(zip(keys, numbers, strict=True))
+        return numbers
 
     def keys(self, numbers: np.ndarray, kind: pa.DataType) -> pa.Array:
         """The keys behind numbers, of the column's type."""
