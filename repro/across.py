@@ -32,7 +32,7 @@ class TupleSet:
     """A data set of tuples."""
 
     label: str
-    kind: str  # "synthetic" or "requests"
+    kind: str  # "synthetic", "soon" (the same, objects picked among the most recent) or "requests"
     size: int  # the default window
     stands_in: str = ""
 
@@ -44,7 +44,8 @@ class TupleSet:
         """Object, stream and value of each tuple, in the order they come."""
         if self.kind == "requests":
             return _requests(setting.streams, rows, seed)
-        return correlated(setting.streams, rows, setting.xi, max(setting.size // setting.streams, 1), seed)
+        share = setting.size // setting.streams if self.kind == "synthetic" else setting.size // 20
+        return correlated(setting.streams, rows, setting.xi, max(share, 1), seed)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Setting:
     k: int = 10
     xi: float = 0.5
     full: bool = False  # evaluate once the first window is full, not while it fills
+    windows: int = 3  # and until so many have passed
+    asked: float = 0.0  # the precision asked for, where one is
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,13 @@ class Measurement:
     instances: float
     precision: float
     error: float
+    estimated: float = 1.0  # the precision as the algorithm tells it, at last
 
 
 @dataclass(frozen=True)
 class Line(Series):
     """A line of a table. `algorithm`: "sla", "eaa", "guess" (the paper's), "ours", which keeps within `share` times what
-    the paper's holds, or "bold", ours with one margin everywhere."""
+    the paper's holds, "bold", ours with one margin everywhere, or "asked", ours told the precision."""
 
     share: float = 1.0
     full: bool = False
@@ -89,7 +93,7 @@ FULL, QUICK = Effort(seeds=10), Effort(seeds=3)
 
 @dataclass(frozen=True)
 class AcrossStreams(Experiment):
-    """Columns: "W" (window), "d" (streams), "k", "xi" (correlation). `room`: what the paper's approximate algorithm holds, a
+    """Columns: "W" (window), "d" (streams), "k", "xi" (correlation), "p" (precision asked for). `room`: what the paper's approximate algorithm holds, a
     figure for each column, where it is printed."""
 
     data: Mapping[str, TupleSet]
@@ -97,6 +101,7 @@ class AcrossStreams(Experiment):
     streams: int = 3
     k: int = 10
     xi: float = 0.5
+    windows: int = 3
     room: tuple[float, ...] = ()
 
     def narrowed(self, columns: tuple[Column, ...]) -> AcrossStreams:
@@ -106,9 +111,9 @@ class AcrossStreams(Experiment):
     def setting(self, data: str, series: str, column: Column) -> Setting:
         """The setting of one cell."""
         source = self.data[data]
-        plain = Setting(source, source.size, self.streams, self.k, self.xi, self.series[series].full)
-        name = {"W": "size", "d": "streams", "k": "k", "xi": "xi"}[column.axis]
-        return replace(plain, **{name: column.value if name == "xi" else round(column.value)})
+        plain = Setting(source, source.size, self.streams, self.k, self.xi, self.series[series].full, self.windows)
+        name = {"W": "size", "d": "streams", "k": "k", "xi": "xi", "p": "asked"}[column.axis]
+        return replace(plain, **{name: column.value if name in ("xi", "asked") else round(column.value)})
 
 
 # -- tuples --------------------------------------------------------------------------------------------------------
@@ -185,7 +190,7 @@ def _hashes(obj: np.ndarray) -> np.ndarray:
 def evaluations(setting: Setting, algorithm: Instances, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Scores and objects of the answer, and what is held, at each evaluation."""
     size = setting.size
-    rows = 3 * size if setting.full else size
+    rows = setting.windows * size if setting.full else size
     steps = np.linspace(size if setting.full else 0, rows, EVALUATIONS + 1).astype(int)[1:]
     obj, stream, value = setting.data.draw(setting, rows, seed)
     hashes, objects, begin = _hashes(obj), int(obj.max()) + 1, 0
@@ -205,8 +210,12 @@ def _plan(setting: Setting) -> AcrossPlan:
     return AcrossPlan(min(setting.k, setting.size), 0, 0, 1, (1.0,) * setting.streams)
 
 
-@lru_cache(maxsize=256)
 def _truth(setting: Setting, seed: int) -> tuple[tuple[np.ndarray, np.ndarray, int], ...]:
+    return _exact(replace(setting, asked=0.0), seed)
+
+
+@lru_cache(maxsize=256)
+def _exact(setting: Setting, seed: int) -> tuple[tuple[np.ndarray, np.ndarray, int], ...]:
     return tuple(evaluations(setting, Instances(_plan(setting)), seed))
 
 
@@ -218,7 +227,7 @@ def exact(setting: Setting, effort: Effort) -> Measurement:
 
 def guessed(setting: Setting, effort: Effort, **options: Any) -> Measurement:
     """What the approximate algorithm holds, and how far it errs."""
-    held, right, error = [], [], []
+    held, right, error, told = [], [], [], []
     for seed in range(effort.seeds):
         algorithm = GuessedInstances(_plan(setting), pace=1, **options)
         for (score, obj, _), (guess, guess_obj, count) in zip(
@@ -229,7 +238,8 @@ def guessed(setting: Setting, effort: Effort, **options: Any) -> Measurement:
             shared = np.zeros(len(score))
             shared[: len(guess)] = guess[: len(score)]
             error.append(np.abs(score - shared).mean())
-    return Measurement(float(np.mean(held)), float(np.mean(right)), float(np.mean(error)))
+        told.append(algorithm.estimated_precision or 1.0)
+    return Measurement(*(float(np.mean(column)) for column in (held, right, error, told)))
 
 
 def within(setting: Setting, effort: Effort, room: float) -> Measurement:
@@ -277,6 +287,8 @@ def _measured(line: Line, setting: Setting, effort: Effort, room: float, taken: 
             taken[key] = exact(setting, effort)
         elif line.algorithm == "guess":
             taken[key] = guessed(setting, effort)
+        elif line.algorithm == "asked":
+            taken[key] = guessed(setting, Effort(min(effort.seeds, 4)), precision=setting.asked)
         elif line.algorithm == "bold":
             taken[key] = guessed(setting, effort, margin=BOLD, ahead=setting.k)
         else:

@@ -26,7 +26,15 @@ HALF = TupleSet("synthetic, W = 500", "synthetic", 500)
 WHOLE = TupleSet("synthetic, W = 1000", "synthetic", 1000)
 REQUESTS = TupleSet("WorldCup98", "requests", 500, stands_in="requests to NASA's web site, its pages spread over servers")
 
-_AXES = {"W": "window W", "d": "streams", "k": "k", "xi": "correlation ξ", "n": "scores n", "width": "width of intervals"}
+_AXES = {
+    "p": "precision asked for",
+    "W": "window W",
+    "d": "streams",
+    "k": "k",
+    "xi": "correlation ξ",
+    "n": "scores n",
+    "width": "width of intervals",
+}
 _COLOURS = {"SLA": "#555555", "EAA": "#1b4f9c", "approx": "#c0392b", "ours": "#1e8c3a", "twice": "#7b3fa0", "bold": "#e6820e"}
 
 _TABLES = (
@@ -56,6 +64,7 @@ def _memory(*names: str) -> dict[str, Line]:
         "ours": Line("ours", "instances", _COLOURS["ours"]),
         "ours, twice": Line("ours", "instances", _COLOURS["twice"], share=2.0),
         "bold": Line("bold", "instances", _COLOURS["bold"]),
+        "asked": Line("asked", "instances", _COLOURS["ours"], full=True),
         "bold, full": Line("bold", "instances", _COLOURS["bold"], detail=True, full=True),
         "EAA, full": Line("eaa", "instances", _COLOURS["EAA"], detail=True, full=True),
         "approx, full": Line("guess", "instances", _COLOURS["approx"], detail=True, full=True),
@@ -75,6 +84,12 @@ def _accuracy(quantity: str, *names: str) -> dict[str, Line]:
 
 
 _SAME = f"bold: ours with the margin {BOLD:g} in every column, about the paper's memory at W = 1000"
+_ASKED = tuple(Column("p", f"{p:g}", p, quick=p in (0.8, 0.9)) for p in (0.7, 0.8, 0.9, 0.95))
+_SOON = {
+    "soon": TupleSet("soon", "soon", 1000),
+    "late": TupleSet("late", "synthetic", 1000),
+}
+_APART = "soon: attributes of an object arrive within some 150 tuples; late: up to a window apart; 40 windows, 4 runs"
 _GUESSES = ("approx", "ours", "ours, twice", "approx, full", "ours, full", "ours, twice, full")
 
 EXPERIMENTS = (
@@ -192,6 +207,37 @@ EXPERIMENTS = (
         axes=_AXES,
     ),
     AcrossStreams(
+        name="cikm09-asked",
+        paper="CIKM09",
+        table="Beyond",
+        title="What is held when a precision is asked for, W = 1000, 3 streams, k = 10",
+        unit="instances",
+        data=_SOON,
+        series=_memory("EAA, full", "asked"),
+        columns=_ASKED,
+        windows=40,
+        logarithmic=False,
+        axes=_AXES,
+        notes=(_APART,),
+    ),
+    AcrossStreams(
+        name="cikm09-asked-precision",
+        paper="CIKM09",
+        table="Beyond",
+        title="Precision reached, and as the algorithm tells it",
+        unit="precision",
+        data=_SOON,
+        series={
+            "asked": Line("asked", "precision", _COLOURS["ours"], full=True),
+            "asked, told": Line("asked", "estimated", _COLOURS["twice"], detail=True, full=True),
+        },
+        columns=_ASKED,
+        windows=40,
+        logarithmic=False,
+        axes=_AXES,
+        notes=(_APART,),
+    ),
+    AcrossStreams(
         name="cikm09-tables34",
         paper="CIKM09",
         table="Tables 3 and 4",
@@ -298,6 +344,14 @@ CLAIMS = (
     _claim(
         "ours-error", "tables12-error", "at the paper's memory scores err no more than the paper's", "at most the paper's",
         "ours", bound=2.0,
+    ),
+    _claim("asked-memory", "asked", "guessing with a precision asked for holds less", "at most", "asked", "EAA, full"),
+    *(
+        _claim(
+            f"asked-{asked:g}", "asked-precision", f"a precision of {asked:g} is reached", "at least one", "asked",
+            bound=1 / asked, columns=(f"{asked:g}",),
+        )
+        for asked in (0.8, 0.9)
     ),
     _claim("requests-eaa", "tables34", "EAA holds no more than the paper's", "at most the paper's", "EAA", bound=1.1),
     _claim("requests-gain", "tables34", "guessing saves memory", "at most", "approx", "EAA"),
