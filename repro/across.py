@@ -93,8 +93,8 @@ FULL, QUICK = Effort(seeds=10), Effort(seeds=3)
 
 @dataclass(frozen=True)
 class AcrossStreams(Experiment):
-    """Columns: "W" (window), "d" (streams), "k", "xi" (correlation), "p" (precision asked for). `room`: what the paper's approximate algorithm holds, a
-    figure for each column, where it is printed."""
+    """Columns: "W" (window), "d" (streams), "k", "xi" (correlation), "p" (precision asked for). `room`: what the paper's
+    approximate algorithm holds, a figure for each column, where it is printed."""
 
     data: Mapping[str, TupleSet]
     series: Mapping[str, Line]

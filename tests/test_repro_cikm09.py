@@ -43,6 +43,11 @@ def test_evaluations_are_spread_over_the_filling_window_or_two_full_ones() -> No
     assert across.exact(replace(SMALL, full=True), Effort(1)).instances > across.exact(SMALL, Effort(1)).instances
 
 
+@pytest.mark.parametrize(("streams", "k", "printed"), [(3, 10, 345), (4, 10, 450), (6, 10, 495), (3, 20, 396), (3, 100, 482)])
+def test_eaa_holds_no_more_than_the_paper_prints(streams: int, k: int, printed: float) -> None:
+    assert across.exact(Setting(cikm09.SYNTHETIC, streams=streams, k=k), Effort(2)).instances <= 1.1 * printed
+
+
 def test_a_room_is_kept_where_boldness_can_keep_it() -> None:
     effort = Effort(2)
     exact = across.exact(SMALL, effort)
