@@ -1,10 +1,11 @@
-"""`./run bench [numbers|grid|spark]`: tables for people, JSON and pictures for the record."""
+"""`./run bench [numbers|across|grid|spark]`: tables for people, JSON and pictures for the record."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from benchmarks import grid, numbers, plot
+from benchmarks import across, grid, numbers, plot
+from benchmarks.figure import Figure
 
 RESULTS = Path(__file__).parent / "results"
 app = typer.Typer(add_completion=False, no_args_is_help=False)
@@ -36,10 +38,20 @@ def _write(name: str, document: dict[str, Any]) -> Path:
 @app.command("numbers")
 def numbers_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
     """The promised figures, each beside its yardstick."""
+    _show("numbers", lambda say: numbers.figures(say, quick=quick))
+
+
+@app.command("across")
+def across_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
+    """Of the promised figures, those of objects across streams."""
+    _show("across", lambda say: across.across(say, quick=quick))
+
+
+def _show(name: str, figures: Callable[[Callable[[str], None]], Iterable[Figure]]) -> None:
     table = Table("what", "beside", "hold", "measured", "", "detail", title="Numbers to hold")
     found = []
     with console.status("warming up") as status:
-        for figure in numbers.figures(lambda text: status.update(text), quick=quick):
+        for figure in figures(lambda text: status.update(text)):
             found.append(figure)
             sign = "≤" if figure.at_most else "≥"
             mark = "[green]holds[/]" if figure.holds else "[red]missed[/]"
@@ -47,7 +59,7 @@ def numbers_command(quick: Annotated[bool, typer.Option(help="shorter streams, r
             table.add_row(figure.what, figure.yardstick, hold, f"{figure.measured:.3g}", mark, figure.detail)
             console.log(f"{figure.what} / {figure.yardstick}: {figure.measured:.3g} {figure.unit} ({figure.detail})")
     console.print(table)
-    path = _write("numbers", {"figures": [figure.as_json() for figure in found]})
+    path = _write(name, {"figures": [figure.as_json() for figure in found]})
     console.print(f"written to {path}; {sum(f.holds for f in found)} of {len(found)} hold")
 
 

@@ -5,38 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 import skyband as sb
+from benchmarks.across import across
+from benchmarks.figure import Figure
 from benchmarks.measure import Measurement, Setting, drive, measure, warm_up
 from benchmarks.streams import names, stream
 from skyband.algorithms import build
 from skyband.algorithms.contract import Plan
 from skyband.schedule import count_windows, in_order_of_end
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One promise and what was measured. `at_most`: smaller is better; otherwise larger is."""
-
-    what: str
-    yardstick: str
-    hold: float
-    measured: float
-    unit: str
-    at_most: bool = True
-    detail: str = ""
-
-    @property
-    def holds(self) -> bool:
-        return self.measured <= self.hold if self.at_most else self.measured >= self.hold
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"holds": self.holds}
 
 
 def figures(say: Callable[[str], None], *, quick: bool = False) -> Iterator[Figure]:
@@ -57,6 +37,7 @@ def figures(say: Callable[[str], None], *, quick: bool = False) -> Iterator[Figu
     yield from many_queries(say, quick=quick)
     yield from many_scores(say, quick=quick)
     yield from preferences(say, quick=quick)
+    yield from across(say, quick=quick)
     yield from cold_start(say)
 
 

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from repro import many, report, runner
+from repro import across, intervals, many, report, runner
+from repro.across import AcrossStreams
 from repro.claims import EXPERIMENTS, Verdict, claims_of, judge
 from repro.experiment import Cell, Experiment, OneQuery
+from repro.intervals import Intervals
 from repro.many import ManyQueries
 from repro.plot import picture
 
@@ -34,11 +36,16 @@ class Measured:
         self.quick = quick
         self.one: runner.Taken = {}
         self.many: many.Taken = {}
+        self.across: across.Taken = {}
 
     def cells(self, experiment: Experiment, step: Callable[[str], None]) -> list[Cell]:
         """Every cell of an experiment, by the runner for its kind."""
         if isinstance(experiment, ManyQueries):
             return many.run(experiment, many.QUICK if self.quick else many.FULL, self.many, step)
+        if isinstance(experiment, AcrossStreams):
+            return across.run(experiment, across.QUICK if self.quick else across.FULL, self.across, step)
+        if isinstance(experiment, Intervals):
+            return intervals.run(experiment, self.quick, step)
         assert isinstance(experiment, OneQuery)
         return runner.run(experiment, runner.QUICK if self.quick else runner.FULL, self.one, step)
 

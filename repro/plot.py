@@ -30,7 +30,7 @@ def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
     figure, grid = plt.subplots(
         down,
         across,
-        figsize=(4.1 * across, 2.7 * down + 1.1),
+        figsize=(max(4.1 * across, 7.5), 2.7 * down + 1.1),
         sharey="row" if len(axes) > 1 else "none",  # a data set's panels have one scale
         squeeze=False,
         layout="constrained",

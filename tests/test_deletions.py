@@ -216,7 +216,9 @@ def test_deletions_in_any_order_among_many_rows() -> None:
 
 
 def test_a_core_packed_while_it_held_little_has_room_for_what_a_search_finds() -> None:
-    queries = [sb.TopK(name=f"q{at}", k=30, score=f"x * {at + 1}", window=sb.CountWindow(40), algorithm="tma") for at in range(3)]
+    queries = [
+        sb.TopK(name=f"q{at}", k=30, score=f"x * {at + 1}", window=sb.CountWindow(40), algorithm="tma") for at in range(3)
+    ]
     monitor = sb.Monitor(queries, key="id")
     x = np.random.default_rng(3).random(80)
     monitor.push({"id": np.arange(35), "x": x[:35]})

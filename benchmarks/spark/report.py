@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.numbers import Figure
+from benchmarks.figure import Figure
 from benchmarks.spark.measure import Run
 from benchmarks.spark.settings import SETTINGS
 

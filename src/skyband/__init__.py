@@ -7,6 +7,7 @@
 ['enter', 'leave', 'enter']
 """
 
+from skyband.across_query import TopKAcross
 from skyband.algorithms import algorithms
 from skyband.changes import fold
 from skyband.errors import QueryError, SchemaError, SkybandError, StateError
@@ -27,6 +28,7 @@ __all__ = [
     "Threshold",
     "TimeWindow",
     "TopK",
+    "TopKAcross",
     "algorithms",
     "distance",
     "fold",

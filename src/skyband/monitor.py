@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
 from skyband.keys import LiveKeys
 from skyband.lanes import NEVER, Lane, Place, Rows
-from skyband.query import Query, Threshold, TopK
+from skyband.query import Query
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
@@ -34,6 +34,10 @@ from skyband.window import CountWindow, Duration, duration, nanoseconds
 BOUNDS = b"skyband.missed_at_most"
 """Key in the metadata of a result table: for each query that is not exact, how many rows that ranked were missed so far, at
 most, on average over streams in random order; JSON, by name."""
+
+
+PRECISION = b"skyband.precision_estimated"
+"""The same for queries that ask for a precision: the share of the answers that are right, as far as can be told."""
 
 
 class Monitor:
@@ -83,8 +87,8 @@ class Monitor:
 
     def add(self, query: Query) -> None:
         """Begin to answer `query`. It sees only rows pushed from now on."""
-        if not isinstance(query, TopK | Threshold):
-            raise QueryError(f"expected a query such as TopK or Threshold, got {query!r}")
+        if not isinstance(query, get_args(Query)):
+            raise QueryError(f"expected a query such as TopK, Threshold or TopKAcross, got {query!r}")
         if query.name in self._queries:
             raise QueryError(
                 f"a query called {query.name!r} is there already; give this one another name or cancel that one first"
@@ -181,6 +185,8 @@ class Monitor:
         values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
         lanes, joining = seat(places, self._lanes, self._seen)
         numbers = self._keys_of(table, schema)
+        for lane in (*self._lanes, *lanes):
+            lane.check(table)
         with self._all_or_nothing():
             self._take_schema(schema, clock, allowed)
             self._watermark = max([self._watermark, *moments])
@@ -353,7 +359,9 @@ class Monitor:
         """The same, with what may have been missed in the schema's metadata where some query is not exact."""
         members = [(member, lane.missed_at_most(at)) for lane in self._lanes for at, member in enumerate(lane.members)]
         bounds = {member.query.name: bound for member, bound in members if member.active and bound > 0}
-        return results.replace_schema_metadata({BOUNDS: json.dumps(bounds)}) if bounds else results
+        reached = {lane.members[0].query.name: share for lane in self._lanes if (share := lane.precision) is not None}
+        said = {key: json.dumps(found) for key, found in ((BOUNDS, bounds), (PRECISION, reached)) if found}
+        return results.replace_schema_metadata(said) if said else results
 
     # -- safety --------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
+from skyband.across_query import TopKAcross
 from skyband.algorithms import TABLE, entry, settled, with_error
 from skyband.algorithms.choose import choose_crowd
 from skyband.clock import Clock
@@ -21,12 +22,13 @@ from skyband.lanes import (
     Place,
     ScoresLane,
     TimeLane,
+    across_place,
     auto_key,
     crowd_key,
     crowd_place,
     in_scores_lane,
 )
-from skyband.query import Query, Threshold
+from skyband.query import Query, Threshold, TopK
 from skyband.score import BoundScore, as_tree, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
 
@@ -35,6 +37,8 @@ def place(query: Query, schema: pa.Schema, clock: Clock | None, *, deletions: bo
     """Check a query against the columns; SchemaError when it does not fit them. Changes nothing. `deletions`: rows may be
     deleted."""
     size, slide = window_lengths(query, clock)
+    if isinstance(query, TopKAcross):
+        return across_place(query, schema, size, slide)
     above = query.above if isinstance(query, Threshold) else None
     door = Door(score_key(query.score), query.order, where_key(query.where), above)
     algorithm = deleting(query) if deletions else with_error(query.algorithm, query.error)
@@ -54,6 +58,8 @@ def deleting(query: Query) -> str:
     """The algorithm that answers a query while rows may be deleted; QueryError when none can."""
     what = f"query {query.name!r} stands in a monitor with key=, whose rows may be deleted, and"
     algorithm = "tma" if query.algorithm == "auto" else query.algorithm
+    if not isinstance(query, TopK | Threshold):
+        raise QueryError(f"{what} a {type(query).__name__} cannot do without rows it has dropped; ask it in another monitor")
     if not entry(algorithm).deletions:
         able = ", ".join(repr(row.name) for row in TABLE if row.deletions)
         raise QueryError(f"{what} {algorithm!r} cannot do without rows it has dropped; use one of {able}, or 'auto'")
@@ -139,7 +145,7 @@ def _check_memory(one: Place) -> None:
 
 def bind_place(one: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:
     """Add what evaluates the place's score and `where` to `bound`."""
-    if one.door is None:
+    if one.door is None or isinstance(one.query, TopKAcross):
         return
     bound[one.door.score] = bind(one.query.score, schema)
     if one.query.where is not None:

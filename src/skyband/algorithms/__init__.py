@@ -64,6 +64,11 @@ _HYBRID = Entry(
     settable=("sigma", "gamma", "buffer"),
 )
 
+
+def _across(name: str, paper: str, home: str, *, exact: bool = True, settable: tuple[str, ...] = ()) -> Entry:
+    return Entry(name, paper, "across", exact, "count, time", False, "key, stream, value", home, settable=settable)
+
+
 TABLE: tuple[Entry, ...] = (
     _ranked("oracle", "definition", "oracle:Oracle"),
     _ranked("strict", "TODS15 4.1, TKDE17 2.1", "strict:Strict"),
@@ -90,6 +95,9 @@ TABLE: tuple[Entry, ...] = (
     _spatial("sma", "SIGMOD06 5", "sma", "a score that is no callable"),
     _spatial("cpm", "TODS15 2 (CPM/w)", "tma", "a distance score"),
     _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
+    _across("sla", "CIKM09 3.1", "sla:SortedLists"),
+    _across("eaa", "CIKM09 3.2", "eaa:Instances"),
+    _across("eaa-approximate", "CIKM09 4", "guessed:GuessedInstances", exact=False, settable=("margin", "ahead")),
 )
 
 _BY_NAME = {entry.name: entry for entry in TABLE}
@@ -153,6 +161,8 @@ SETTINGS: Mapping[str, Setting] = {
     "sigma": Setting(float, "a probability between 0 and 1, both excluded", lambda x: 0 < x < 1),
     "buffer": Setting(int, "a whole number of rows, at least 1", lambda x: x >= 1),
     "rule": Setting(str, "'definition' or 'table'", lambda x: x in ("definition", "table")),
+    "margin": Setting(float, "a number from -1 to 1, added to every estimated chance", lambda x: -1 <= x <= 1),
+    "ahead": Setting(int, "a whole number of ranks, 0 to 1000000", lambda x: 0 <= x <= 10**6),
     "grid": Setting(int, "how many cells divide each attribute, 1 to 1000", lambda x: 1 <= x <= 1000),
 }
 
@@ -163,6 +173,8 @@ def check(text: str, k: int, rows: int | None, error: float) -> None:
     named, options = settled(text) if text != "auto" else (None, {})
     if named is not None and named.name == "above":
         raise QueryError(f"{text!r} answers Threshold queries; ask a Threshold, or choose another algorithm")
+    if named is not None and named.family == "across":
+        raise QueryError(f"{text!r} answers TopKAcross queries; ask a TopKAcross, or choose another algorithm")
     if named is not None and named.windows == "count" and rows is None:
         raise QueryError(f"{text!r} needs a window of a known number of rows: use CountWindow, or another algorithm")
     if named is not None and rows is not None and "buffer" in options:

@@ -11,20 +11,23 @@ time.py    rows by time, then arrival; slides close when the watermark passes th
 open_rows.py  where rows wait for that
 crowd.py   many queries with scores of their own over the same attributes
 scores.py  many queries with scores of any form
+across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows
 """
 
+from skyband.lanes.across import AcrossLane, across_place
 from skyband.lanes.base import NEVER, Door, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
 from skyband.lanes.crowd import CrowdLane, auto_key, crowd_key, crowd_place
 from skyband.lanes.scores import ScoresLane, in_scores_lane
 from skyband.lanes.time import TimeLane
 
-KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane, ScoresLane)}
+KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane, ScoresLane, AcrossLane)}
 """The lanes by their names in saved state."""
 
 __all__ = [
     "KINDS",
     "NEVER",
+    "AcrossLane",
     "CountLane",
     "CrowdLane",
     "Door",
@@ -35,6 +38,7 @@ __all__ = [
     "Rows",
     "ScoresLane",
     "TimeLane",
+    "across_place",
     "auto_key",
     "crowd_key",
     "crowd_place",

@@ -150,6 +150,10 @@ class Lane(ABC):
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
+    def check(self, table: pa.Table) -> None:
+        """SchemaError when the rows of the coming `take` cannot be taken. Nothing has changed yet, and nothing may."""
+        return
+
     @abstractmethod
     def take(self, rows: Rows) -> tuple[Emitted, Names]:
         """Take the next rows and count them; the result rows of the windows they close, and who these are about."""
@@ -196,6 +200,11 @@ class Lane(ABC):
     def missed_at_most(self, at: int) -> float:
         """How many rows that ranked a query may have missed; 0: none, it is exact."""
         return 0.0
+
+    @property
+    def precision(self) -> float | None:
+        """The share of the answers of its only query that are right, as far as can be told; None: all, or nobody asked."""
+        return None
 
     # -- state ---------------------------------------------------------------------------------------------------
 

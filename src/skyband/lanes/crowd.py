@@ -16,7 +16,7 @@ from skyband.expression import Call, Column, Tree
 from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
 from skyband.lanes.base import Lane, Place, Rows
-from skyband.query import Query
+from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.score import as_tree, where_key, where_tree
 from skyband.window import CountWindow
 
@@ -25,7 +25,7 @@ _MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
 
 
-def crowd_key(query: Query, algorithm: str) -> Hashable | None:
+def crowd_key(query: RankedQuery, algorithm: str) -> Hashable | None:
     """Queries of one key share a lane; None for one that needs another.
 
     A crowd takes cores and filters over count windows whose score is `linear` or `distance`. With a grid, they must agree
@@ -47,7 +47,9 @@ def crowd_key(query: Query, algorithm: str) -> Hashable | None:
 
 def auto_key(query: Query) -> Hashable | None:
     """Queries of one key that leave the algorithm to us may share a crowd that is filled from the window; None for others."""
-    if query.algorithm != "auto" or query.error > 0 or not isinstance(query.window, CountWindow) or query.emit == "snapshots":
+    if not isinstance(query, TopK) or query.algorithm != "auto" or query.error > 0:
+        return None
+    if not isinstance(query.window, CountWindow) or query.emit == "snapshots":
         return None
     attributes = () if callable(query.score) else _attributes(query)
     if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
@@ -86,7 +88,7 @@ class CrowdLane(Lane):
     def join(self, place: Place) -> None:
         from skyband.algorithms.crowd import Asked
 
-        query, (named, options) = place.query, settled(place.algorithm)
+        query, (named, options) = _asked(place), settled(place.algorithm)
         score, order = self._score(place)
         given = {name: value for name, value in options.items() if name != "grid"}
         core, sieve = named.options["core"], named.options.get("filter")
@@ -102,11 +104,11 @@ class CrowdLane(Lane):
 
     def _attributes(self, place: Place) -> tuple[str, ...]:
         """What the structure calls the numbers it is given of a row."""
-        return _attributes(place.query)
+        return _attributes(_asked(place))
 
     def _score(self, place: Place) -> tuple[Linear | Distance | Call, str]:
         """How it ranks them for a query, and which way."""
-        return _ranking(place.query), place.query.order
+        return _ranking(_asked(place)), place.query.order
 
     def cancel(self, at: int) -> None:
         """Stop answering a query and forget what only it held."""
@@ -236,13 +238,18 @@ class CrowdLane(Lane):
         return
 
 
-def _attributes(query: Query) -> tuple[str, ...]:
+def _asked(place: Place) -> RankedQuery:
+    assert isinstance(place.query, TopK | Threshold)
+    return place.query
+
+
+def _attributes(query: RankedQuery) -> tuple[str, ...]:
     """The columns that a query's score and `where` read, in the order of their names."""
     trees = [as_tree(query.score), where_key(query.where)]
     return tuple(sorted({name for tree in trees if tree is not None for name in tree.columns()}))
 
 
-def _ranking(query: Query) -> Linear | Distance | Call:
+def _ranking(query: RankedQuery) -> Linear | Distance | Call:
     """A score as a crowd takes it: a formula it knows, or an expression."""
     score, tree = query.score, as_tree(query.score)
     if isinstance(score, Linear | Distance):
@@ -253,7 +260,7 @@ def _ranking(query: Query) -> Linear | Distance | Call:
     return tree
 
 
-def _region(query: Query) -> tuple[tuple[str, float, float], ...]:
+def _region(query: RankedQuery) -> tuple[tuple[str, float, float], ...]:
     if not isinstance(query.where, Mapping):
         return ()
     return tuple(
@@ -262,5 +269,5 @@ def _region(query: Query) -> tuple[tuple[str, float, float], ...]:
     )
 
 
-def _condition(query: Query) -> Tree | None:
+def _condition(query: RankedQuery) -> Tree | None:
     return where_tree(query.where) if isinstance(query.where, str) else None

@@ -11,11 +11,11 @@ from skyband.algorithms import settled
 from skyband.formulas import Linear
 from skyband.lanes.base import Door, Place, Rows
 from skyband.lanes.crowd import CrowdLane
-from skyband.query import Query
+from skyband.query import RankedQuery
 from skyband.window import CountWindow
 
 
-def in_scores_lane(query: Query, algorithm: str) -> bool:
+def in_scores_lane(query: RankedQuery, algorithm: str) -> bool:
     """Does a query go into the lane? One with a core, perhaps a filter, over a count window, whatever its score."""
     if algorithm == "auto" or not isinstance(query.window, CountWindow) or query.emit == "snapshots":
         return False

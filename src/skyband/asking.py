@@ -1,0 +1,53 @@
+"""What every kind of query is checked for, and how its window is written down."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from numbers import Real
+from typing import Any
+
+from skyband.errors import QueryError
+from skyband.window import CountWindow, Duration, TimeWindow, Window
+
+EMISSIONS = ("changes", "snapshots", "arrivals", "none")
+
+
+def check_asked(name: Any, window: Any, **choices: tuple[Any, tuple[str, ...]]) -> None:
+    """QueryError when a query has no name or no window, or when a choice, a value with those allowed, is none of them."""
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"a query needs a name, a non-empty text; got {name!r}")
+    if not isinstance(window, CountWindow | TimeWindow):
+        raise QueryError(f"query {name!r}: window must be a CountWindow or a TimeWindow, got {window!r}")
+    for what, (value, known) in choices.items():
+        if value not in known:
+            raise QueryError(f"query {name!r}: {what} must be one of {', '.join(map(repr, known))}; got {value!r}")
+
+
+def whole_k(name: str, k: Any) -> int:
+    """`k` as a whole number; QueryError when it is none, or below 1."""
+    if isinstance(k, bool) or not hasattr(k, "__index__"):
+        raise QueryError(f"query {name!r}: k must be a whole number, got {k!r}")
+    if k.__index__() < 1:
+        raise QueryError(f"query {name!r}: k must be at least 1, got {k}")
+    return int(k.__index__())
+
+
+def is_number(value: object) -> bool:
+    """NumPy's numbers are some too, truth values are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def window_to_json(window: Window) -> dict[str, list[int | str]]:
+    """A window as JSON-able values."""
+    kind = "count" if isinstance(window, CountWindow) else "time"
+    return {kind: [_plain(window.size), _plain(window.slide)]}
+
+
+def window_from_json(document: dict[str, list[Any]]) -> Window:
+    """What `window_to_json` gave."""
+    ((kind, (size, slide)),) = document.items()
+    return CountWindow(size, slide) if kind == "count" else TimeWindow(size, slide)
+
+
+def _plain(span: Duration) -> int | str:
+    return f"{span // timedelta(microseconds=1)} us" if isinstance(span, timedelta) else span

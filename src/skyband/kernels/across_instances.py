@@ -1,0 +1,366 @@
+"""Instances of objects, the floors among them that matter, and the sweep that keeps the k dominance set (CIKM09 3.2).
+
+Scores of instances only grow, so *how high the k best objects newer than t stand* only grows too, for every t: the k-th of
+them is the level an instance of time t has to be able to reach. Levels need no counters and no lists of who dominates whom:
+walking from the newest instance to the oldest with the best k objects met so far gives them all, and whoever cannot reach
+its level is dominated by k objects.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skyband.kernels.across_tables import (
+    LARGEST,
+    NEVER,
+    admits,
+    combined,
+    hand_out,
+    insert_ranked,
+    place_of_object,
+    remove_ranked,
+)
+from skyband.kernels.across_worth import best_of, guess_of, is_witness
+from skyband.kernels.jit import lean
+from skyband.kernels.order import outranks
+from skyband.kernels.tables import SAME
+
+# places in Instances.marks
+STOP = 0  # place after the newest instance
+FLOORS = 1  # place after the newest floor
+KEPT = 2  # floors after the last weeding
+TAKEN = 3  # ordinal after the last tuple taken
+SINCE = 4  # tuples taken since the last sweep
+REACH = 5  # ordinal of the first tuple that a coming window holds
+REPEATED = 6  # tuples that counted for nothing, being too many of their object and stream
+STALE = 7  # may the answer differ from the last one?
+OLDEST = 8  # the last answer's scores hold until the window begins after this ordinal
+WALK = 9  # number of the last walk
+REFRESH = 10  # ordinal from which the chances are to be estimated anew
+HITS = 11  # witnesses' instances that came to rank
+MISSES = 12  # those of them that would have been missed
+PACE = 13  # tuples between two sweeps, at least
+MARKS = 14
+
+LEAST_SWEEP = 16  # the usual PACE
+
+
+class Instances(NamedTuple):
+    """Instances in the places [0, STOP), oldest first; floors in [0, FLOORS), oldest first."""
+
+    ordinal: np.ndarray  # int64 [room]: of the tuple that made it, increasing; it ends with that tuple
+    obj: np.ndarray  # int64 [room]
+    current: np.ndarray  # float64 [room]: what the object's tuples from this one on give
+    best: np.ndarray  # float64 [room]: what it may still come to; NaN: it is pruned
+    values: np.ndarray  # float64 [room, streams]: of the tuples from this one on
+    older: np.ndarray  # int64 [room]: place of the object's next older instance; -1: there is none
+    doubted: np.ndarray  # uint8 [room]: bit 0: a witness that would have been pruned; bit 1: it has ranked
+    floor_time: np.ndarray  # int64 [3 room]: ordinal of an instance, increasing
+    floor_obj: np.ndarray  # int64 [3 room]
+    floor: np.ndarray  # float64 [3 room]: its score
+    level: np.ndarray  # float64 [k + ahead]: how high the best objects met on a walk stand, highest first
+    level_obj: np.ndarray  # int64 [k + ahead]
+    marks: np.ndarray  # int64 [MARKS]
+
+
+# -- levels --------------------------------------------------------------------------------------------------------
+
+
+@lean
+def _raise_level(held, objects, size, k, obj, score, walk):
+    """Let an object stand as high as `score` among the best k met on this walk; returns how many there are.
+
+    Needs a score that reaches the k-th level.
+    """
+    level, level_obj = held.level, held.level_obj
+    if objects.mark[obj] == walk:
+        place = 0
+        while level_obj[place] != obj:
+            place += 1
+        if level[place] >= score:
+            return size
+        stop = place
+    else:
+        if size == k:
+            if score == level[k - 1]:
+                return size
+            objects.mark[level_obj[k - 1]] = 0
+            stop = k - 1
+        else:
+            stop = size
+            size += 1
+        objects.mark[obj] = walk
+    place = stop
+    while place > 0 and level[place - 1] < score:
+        level[place], level_obj[place] = level[place - 1], level_obj[place - 1]
+        place -= 1
+    level[place], level_obj[place] = score, obj
+    return size
+
+
+@lean
+def weed_floors(held, objects, k, reach):
+    """Leave only floors that fewer than k newer objects' floors exceed: their k-skyband, one entry an object and step."""
+    marks = held.marks
+    marks[WALK] += 1
+    walk, size = marks[WALK], 0
+    stop = marks[FLOORS]
+    kept = stop  # survivors are gathered at the far end first
+    for i in range(stop - 1, -1, -1):
+        if held.floor_time[i] < reach:
+            break
+        score, obj = held.floor[i], held.floor_obj[i]
+        if size == k and score < held.level[k - 1]:
+            continue
+        if objects.mark[obj] == walk:  # a newer instance may stand as high: then this one is of no use
+            place = 0
+            while held.level_obj[place] != obj:
+                place += 1
+            if held.level[place] >= score:
+                continue
+        size = _raise_level(held, objects, size, k, obj, score, walk)
+        kept -= 1
+        held.floor_time[kept], held.floor_obj[kept], held.floor[kept] = held.floor_time[i], obj, score
+    for i in range(stop - kept):
+        held.floor_time[i] = held.floor_time[kept + i]
+        held.floor_obj[i] = held.floor_obj[kept + i]
+        held.floor[i] = held.floor[kept + i]
+    marks[FLOORS] = marks[KEPT] = stop - kept
+
+
+@lean
+def _set_floor(held, time, obj, score):
+    """Note how high an instance stands. Needs a free place."""
+    low, high = 0, held.marks[FLOORS]
+    stop = high
+    while low < high:
+        middle = (low + high) >> 1
+        if held.floor_time[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    if low < stop and held.floor_time[low] == time:
+        held.floor[low] = score
+        return
+    for i in range(stop, low, -1):
+        held.floor_time[i] = held.floor_time[i - 1]
+        held.floor_obj[i] = held.floor_obj[i - 1]
+        held.floor[i] = held.floor[i - 1]
+    held.floor_time[low], held.floor_obj[low], held.floor[low] = time, obj, score
+    held.marks[FLOORS] = stop + 1
+
+
+# -- the sweep -----------------------------------------------------------------------------------------------------
+
+
+@lean
+def _is_pruned(held, objects, at, level, rule, guess):
+    """Can the instance no longer reach the level? Where that is guessed, a witness stays as long as it is not certain."""
+    if guess.on == 0:
+        return held.best[at] < level
+    obj = held.obj[at]
+    likely = guess_of(held.values, at, objects.count, obj, rule, guess)
+    if likely >= level and (likely >= guess.bar[0] or guess.margin[0] >= 1.0):
+        return False
+    if guess.witnesses > 0 and is_witness(objects.life[obj], guess.witnesses):
+        held.doubted[at] |= 1
+        return best_of(held.values, at, objects.count, obj, rule) < level
+    return True
+
+
+@lean
+def sweep(held, objects, rule, guess):
+    """Drop the instances that have expired and those that k newer objects outrank for good. O(instances)."""
+    marks, k, wide = held.marks, rule.k, rule.k + guess.ahead
+    marks[WALK] += 1
+    walk, size, reach = marks[WALK], 0, marks[REACH]
+    stop = marks[STOP]
+    first = stop
+    while first > 0 and held.ordinal[first - 1] >= reach:
+        first -= 1
+        obj, score = held.obj[first], held.current[first]
+        level = held.level[k - 1] if size >= k else -np.inf
+        if _is_pruned(held, objects, first, level, rule, guess):
+            held.best[first] = np.nan
+        elif size < wide or score >= held.level[wide - 1]:
+            size = _raise_level(held, objects, size, wide, obj, score, walk)
+    if guess.ahead > 0:
+        guess.bar[0] = held.level[wide - 1] if size == wide else -np.inf
+    for at in range(stop):
+        objects.head[held.obj[at]] = -1
+    if guess.on:
+        _forget_pruned(held, objects, first, stop)
+    kept = 0
+    for at in range(first, stop):
+        if held.best[at] == held.best[at]:
+            obj = held.obj[at]
+            held.ordinal[kept], held.obj[kept], held.current[kept] = held.ordinal[at], obj, held.current[at]
+            held.best[kept], held.doubted[kept] = held.best[at], held.doubted[at]
+            for x in range(held.values.shape[1]):
+                held.values[kept, x] = held.values[at, x]
+            held.older[kept] = objects.head[obj]
+            objects.head[obj] = kept
+            kept += 1
+    marks[STOP], marks[SINCE] = kept, 0
+
+
+@lean
+def _forget_pruned(held, objects, first, stop):
+    """An object that lost its last instance to a guess is not known any more: its next tuple begins a new life."""
+    for at in range(first, stop):
+        if held.best[at] == held.best[at]:
+            objects.head[held.obj[at]] = 0
+    for at in range(first, stop):
+        if held.best[at] != held.best[at] and objects.head[held.obj[at]] == -1:
+            objects.last[held.obj[at]] = -1
+    for at in range(first, stop):
+        objects.head[held.obj[at]] = -1
+
+
+# -- tuples --------------------------------------------------------------------------------------------------------
+
+
+@lean
+def _add(held, objects, rule, obj, stream, value, ordinal, reach):
+    """A tuple that counts: it raises the object's instances and makes a new one. Returns the object's score."""
+    marks, values = held.marks, held.values
+    at, newer = objects.head[obj], -1
+    score = 0.0
+    while at >= 0:
+        if held.ordinal[at] < reach:  # expired, and all older ones too
+            if newer >= 0:
+                held.older[newer] = -1
+            else:
+                objects.head[obj] = -1
+            break
+        if rule.aggregate == LARGEST:
+            values[at, stream] = max(values[at, stream], value)
+        else:
+            values[at, stream] += value
+        score = combined(values, at, rule.combine)
+        held.current[at] = score
+        held.best[at] = best_of(values, at, objects.count, obj, rule)
+        _set_floor(held, held.ordinal[at], obj, score)
+        newer, at = at, held.older[at]
+    new = marks[STOP]
+    for x in range(values.shape[1]):
+        values[new, x] = 0.0
+    values[new, stream] = value
+    alone = combined(values, new, rule.combine)
+    held.ordinal[new], held.obj[new], held.current[new], held.doubted[new] = ordinal, obj, alone, 0
+    held.best[new] = best_of(values, new, objects.count, obj, rule)
+    held.older[new] = objects.head[obj]
+    objects.head[obj] = new
+    marks[STOP] = new + 1
+    _set_floor(held, ordinal, obj, alone)
+    return score if newer >= 0 else alone
+
+
+@lean
+def take(held, objects, top, tuples, begin, end, rule, guess):
+    """Take the tuples up to the ordinal `end`. Returns False when there is no room for the next one, or when chances are to
+    be estimated anew first."""
+    marks = held.marks
+    room = held.ordinal.shape[0]
+    while marks[TAKEN] < end:
+        ordinal = marks[TAKEN]
+        if guess.on and ordinal >= marks[REFRESH]:
+            return False
+        row = ordinal - begin
+        stream = tuples.stream[row]
+        marks[REACH] = max(marks[REACH], tuples.reach[row])
+        if stream < 0:
+            marks[TAKEN] = ordinal + 1
+            continue
+        if marks[SINCE] >= max(marks[PACE], marks[STOP] >> 3):
+            sweep(held, objects, rule, guess)
+        if marks[STOP] == room:
+            return False
+        obj, reach = tuples.obj[row], tuples.reach[row]
+        if admits(objects, obj, stream, ordinal, reach, rule.repeats):
+            if guess.on:
+                guess.high[stream] = max(guess.high[stream], tuples.value[row])
+            score = _add(held, objects, rule, obj, stream, tuples.value[row], ordinal, reach)
+            size = top.size[0]
+            if objects.ranked[obj] or size < rule.k or score >= top.score[size - 1]:
+                marks[STALE] = 1
+            marks[SINCE] += 1
+            if marks[FLOORS] > 2 * marks[KEPT] + 4 * rule.k + 64 or marks[FLOORS] + marks[STOP] >= held.floor.shape[0]:
+                weed_floors(held, objects, rule.k, marks[REACH])
+        else:
+            marks[REPEATED] += 1
+        marks[TAKEN] = ordinal + 1
+    return True
+
+
+# -- answers -------------------------------------------------------------------------------------------------------
+
+
+@lean
+def _read(held, objects, found, k, first):
+    """The best k objects of the window that begins at `first`, out of the floors. Returns how many there are."""
+    marks = held.marks
+    marks[WALK] += 1
+    walk, size = marks[WALK], 0
+    for i in range(marks[FLOORS]):
+        score = held.floor[i]
+        if held.floor_time[i] < first or (size == k and score < found.score[k - 1]):
+            continue
+        obj = held.floor_obj[i]
+        last = objects.last[obj]
+        if objects.mark[obj] == walk:  # an older instance of it stands there; it may be one that is not raised any more
+            place = place_of_object(found, size, obj)
+            if found.score[place] >= score:
+                continue
+            size = remove_ranked(found, size, place)
+            objects.mark[obj] = 0
+        place = size
+        while place > 0 and outranks(score, last, found.score[place - 1], objects.last[found.obj[place - 1]]):
+            place -= 1
+        if place == k:
+            continue
+        if size == k:
+            objects.mark[found.obj[k - 1]] = 0
+        objects.mark[obj] = walk
+        size = insert_ranked(found, size, k, place, score, obj, objects.life[obj], held.floor_time[i])
+    return size
+
+
+@lean
+def _audit(held, objects, top, guess):
+    """Count the instances of witnesses that rank for the first time, and those of them that a guess would have lost."""
+    for rank in range(top.size[0]):
+        obj = top.obj[rank]
+        if is_witness(objects.life[obj], guess.witnesses):
+            at = objects.head[obj]
+            while at >= 0 and held.ordinal[at] > top.time[rank]:
+                at = held.older[at]
+            if at >= 0 and held.ordinal[at] == top.time[rank] and held.doubted[at] & 2 == 0:
+                held.marks[HITS] += 1
+                held.marks[MISSES] += held.doubted[at] & 1
+                held.doubted[at] |= 2
+
+
+@lean
+def run(held, objects, top, found, tuples, begin, windows, start, used, answers, rule, guess):
+    """Take tuples and answer windows from `start` on. Returns (windows answered, places of answers used): all of them, or
+    those before room, or chances, are wanting."""
+    marks = held.marks
+    for at in range(start, windows.end.shape[0]):
+        first = windows.first[at]
+        if used + rule.k > answers.score.shape[0] or not take(held, objects, top, tuples, begin, windows.end[at], rule, guess):
+            return at, used
+        marks[REACH] = max(marks[REACH], first)
+        if marks[STALE] or marks[OLDEST] < first:
+            size = _read(held, objects, found, rule.k, first)
+            used = hand_out(top, found, size, objects.ranked, answers, at, used, windows.report[at])
+            marks[STALE], marks[OLDEST] = 0, NEVER
+            for rank in range(size):
+                marks[OLDEST] = min(marks[OLDEST], top.time[rank])
+        else:
+            answers.begin[at], answers.size[at] = used, SAME
+        if guess.on and guess.witnesses > 0:
+            _audit(held, objects, top, guess)
+    return windows.end.shape[0], used

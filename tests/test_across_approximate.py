@@ -1,0 +1,209 @@
+"""What is guessed of objects not yet seen everywhere: the sample, the chances it gives, and how far answers go wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import skyband as sb
+from across_harness import Sent, expected, feed, made, question, tuples_of
+from skyband.algorithms import correlation
+from skyband.kernels import across_worth, samples
+from skyband.monitor import PRECISION
+
+
+def hashes(objects: np.ndarray) -> np.ndarray:
+    return tuples_of(question(1, 1, 1, 1), [(int(o), 0, 0.0) for o in objects], 0).hash
+
+
+def saw(streams: int, stream: np.ndarray, obj: np.ndarray, size: int) -> samples.Sample:
+    """A sample that has seen tuples, a window of `size` moving over them."""
+    sample = samples.no_sample(streams)
+    reach = np.maximum(np.arange(len(obj)) + 1 - size, 0)
+    samples.see(sample, stream, hashes(obj), reach, 0, 0, len(obj))
+    return sample
+
+
+def sets_of(streams: int, stream: np.ndarray, obj: np.ndarray, size: int) -> list[set[int]]:
+    last = slice(max(len(obj) - size, 0), None)
+    return [set(obj[last][stream[last] == x].tolist()) for x in range(streams)]
+
+
+@given(st.integers(1, 4), st.integers(0, 99), st.integers(1, 300), st.sampled_from([5, 60, 400]))
+def test_small_windows_are_counted_exactly(streams: int, seed: int, size: int, objects: int) -> None:
+    generator = np.random.default_rng(seed)
+    stream, obj = generator.integers(-1, streams, 500), generator.integers(0, objects, 500)
+    sample, seen = saw(streams, stream, obj, size), sets_of(streams, stream, obj, size)
+    first = len(obj) - size
+    joint = correlation.joint(sample, first)
+    for some in range(1, 1 << streams):
+        members = [seen[x] for x in range(streams) if some >> x & 1]
+        assert joint[some] == len(set.intersection(*members))
+    assert correlation.distinct(sample, first).tolist() == [len(one) for one in seen]
+    if streams > 1:  # |a ∩ b| = |a| + |b| - |a ∪ b|
+        assert joint[0b11] == joint[0b01] + joint[0b10] - len(seen[0] | seen[1])
+
+
+def test_large_windows_are_sampled_and_the_sample_grows_back() -> None:
+    generator = np.random.default_rng(4)
+    size, rows = 60_000, 150_000
+    obj, stream = generator.integers(0, 40_000, rows), generator.integers(0, 2, rows)
+    sample, seen = saw(2, stream, obj, size), sets_of(2, stream, obj, size)
+    assert 0 < sample.marks[samples.COUNT] <= samples.MOST and sample.marks[samples.LEVEL] > 0
+    first = rows - size
+    assert correlation.distinct(sample, first) == pytest.approx([len(one) for one in seen], rel=0.1)
+    chance = correlation.chances(sample, first)
+    assert chance[0b01, 1] == pytest.approx(len(seen[0] & seen[1]) / len(seen[0]), abs=0.05)
+    level, now = int(sample.marks[samples.LEVEL]), rows
+    for _ in range(20):  # few objects from now on: a smaller share need not be left out any more
+        few = generator.integers(0, 50, 100)
+        samples.see(sample, np.zeros(100, np.int64), hashes(few), np.full(100, now - 50), now, now, now + 100)
+        now += 100
+        samples.widen(sample, now - 100, now)
+    assert sample.marks[samples.LEVEL] < level
+    distinct = correlation.distinct(sample, now - 100)
+    assert distinct[0] == pytest.approx(len(set(few.tolist())), abs=0.5) or sample.marks[samples.LEVEL] > 0
+
+
+def test_chances_of_seldom_sets_come_from_fewer_streams() -> None:
+    obj = np.concatenate([np.arange(100), np.arange(50), np.arange(98, 198)])
+    stream = np.concatenate([np.zeros(100), np.ones(50), np.full(100, 2)]).astype(np.int64)
+    table = correlation.chances(saw(3, stream, obj, 1000), 0)
+    assert table[0b001, 1] == 0.5 and table[0b010, 0] == 1.0
+    assert table[0b001, 2] == 0.02
+    assert table[0b101, 1] == 0.5  # two objects were seen in 0 and 2: too few to tell
+
+
+def test_many_streams_are_looked_at_in_pairs() -> None:
+    streams = correlation.JOINT + 1
+    obj, stream = np.tile(np.arange(40), streams), np.repeat(np.arange(streams), 40)
+    assert correlation.chances(saw(streams, stream, obj, 1000), 0) == pytest.approx(np.ones((streams, streams)))
+    query = question(2, 100, 1, streams, repeats=1)
+    algorithm = made("eaa-approximate", query)
+    feed(algorithm, query, [(int(o), int(x), 0.5) for o, x in zip(obj, stream, strict=True)])
+    algorithm.check_invariants()
+
+
+def test_occurrences_are_tuples_by_objects() -> None:
+    sample = saw(2, np.array([0, 0, 0, 1]), np.array([7, 7, 8, 9]), 100)
+    stretches = correlation.counted(correlation.no_stretches(2), np.array([0, 0, 0, 1]), 0)
+    assert correlation.occurrences(sample, stretches, 0).tolist() == [1.5, 1.0]
+
+
+def test_stretches_stay_few_and_forget() -> None:
+    held = correlation.no_stretches(1)
+    for start in range(0, 500_000, 10_000):
+        held = correlation.forgotten(correlation.counted(held, np.zeros(10_000, np.int64), start), start - 300_000)
+    assert len(held.number) <= 513 and held.tuples.sum() == pytest.approx(310_000, rel=0.01)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def sent_by(streams: int, rows: int, share: float, recent: int, seed: int) -> list[Sent]:
+    """CIKM09's generator: with the probability `share` an object of another stream's last `recent` tuples is seen again."""
+    generator = np.random.default_rng(seed)
+    sent: list[Sent] = []
+    seen: list[list[int]] = [[] for _ in range(streams)]
+    known: list[set[int]] = [set() for _ in range(streams)]
+    fresh = 0
+    for x, again, value in zip(
+        generator.integers(0, streams, rows), generator.random(rows) < share, generator.random(rows), strict=True
+    ):
+        others = [o for y in range(streams) if y != x for o in seen[y][-recent:] if o not in known[x]] if again else []
+        obj = others[int(generator.integers(len(others)))] if others else fresh
+        fresh += not others
+        seen[x].append(obj)
+        known[x].add(obj)
+        sent.append((obj, int(x), float(value)))
+    return sent
+
+
+SENT = sent_by(3, 2500, 0.5, 30, 1)
+
+
+def right(algorithm: Any, query: Any, sent: list[Sent], after: int) -> float:
+    """The share of the answers' objects, from the window `after` on, that are right."""
+    found = feed(algorithm, query, sent)[after:]
+    shares = [len({*a[2]} & {*b[2]}) / len(b[2]) for a, b in zip(found, expected(query, sent)[after:], strict=True)]
+    return float(np.mean(shares))
+
+
+def test_a_full_margin_guesses_nothing() -> None:
+    query = question(5, 300, 20, 3, repeats=1)
+    algorithm = made("eaa-approximate", query, margin=1.0)
+    assert feed(algorithm, query, SENT) == expected(query, SENT)
+    algorithm.check_invariants()
+
+
+def test_guessing_saves_memory_and_is_mostly_right() -> None:
+    query = question(5, 600, 20, 3, repeats=1)
+    sizes, shares = [], []
+    for margin in (-0.5, 0.0, 1.0):
+        algorithm = made("eaa-approximate", query, margin=margin)
+        shares.append(right(algorithm, query, SENT, 40))
+        algorithm.check_invariants()
+        sizes.append(algorithm.candidates)
+    assert sizes[0] < sizes[1] < 0.75 * sizes[2]
+    assert shares[1] > 0.9 and shares[2] == 1.0
+
+
+def test_looking_ahead_forgets_what_is_new_and_poor() -> None:
+    query = question(5, 600, 20, 3, repeats=1)
+    plain, ahead = (made("eaa-approximate", query, ahead=ranks) for ranks in (0, 20))
+    assert right(ahead, query, SENT, 40) > 0.8
+    feed(plain, query, SENT)
+    assert ahead.candidates < 0.9 * plain.candidates
+
+
+@pytest.mark.parametrize("precision", [0.7, 0.9])
+def test_a_precision_asked_for_is_reached_and_reported(precision: float) -> None:
+    query = question(5, 300, 10, 3, repeats=1)
+    algorithm = made("eaa-approximate", query, precision=precision)
+    sent = sent_by(3, 8000, 0.5, 30, 2)
+    reached = right(algorithm, query, sent, 100)
+    figures = algorithm.figures()
+    assert reached >= precision - 0.02
+    assert figures["precision_estimated"] is not None and abs(figures["precision_estimated"] - reached) < 0.15
+    assert figures["margin"] < 0.5
+    assert figures["sketch_bytes"] < 200_000
+
+
+def test_the_margin_grows_when_too_much_is_missed() -> None:
+    query = question(5, 300, 10, 3, repeats=1)
+    algorithm = made("eaa-approximate", query, precision=0.95)
+    algorithm.beliefs.margin[0] = -1.0
+    algorithm.beliefs.chance[:] = 0.0
+    feed(algorithm, query, sent_by(3, 4000, 0.5, 60, 3))
+    assert algorithm.figures()["margin"] > -0.5
+
+
+def test_witnesses_are_one_in_so_many() -> None:
+    chosen = sum(across_worth.is_witness(life, 8) for life in range(16_000))
+    assert chosen == pytest.approx(2000, rel=0.1)
+
+
+def test_the_monitor_says_which_precision_was_reached() -> None:
+    query = sb.TopKAcross(
+        name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(300, 10),
+        repeats=1, precision=0.8,
+    )  # fmt: skip
+    monitor = sb.Monitor([query])
+    obj, stream, value = (list(column) for column in zip(*sent_by(3, 6000, 0.5, 30, 2), strict=True))
+    result = monitor.push({"key": obj, "stream": stream, "value": value})
+    said = json.loads(result.schema.metadata[PRECISION])
+    assert said == {"q": monitor.stats("q")["precision_estimated"]} and 0.7 < said["q"] <= 1.0
+    assert monitor.stats("q")["algorithm"] == "eaa-approximate"
+
+
+def test_exact_answers_carry_no_precision() -> None:
+    query = sb.TopKAcross(
+        name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1), window=sb.CountWindow(30), algorithm="sla"
+    )
+    result = sb.Monitor([query]).push({"key": [1, 2], "stream": [0, 1], "value": [1.0, 2.0]})
+    assert PRECISION not in (result.schema.metadata or {})

@@ -1,0 +1,103 @@
+"""CIKM09's experiments: tuples as its generator sends them, figures as the paper prints them, claims that can fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repro import __main__ as command
+from repro import across, cikm09, intervals
+from repro.across import AcrossStreams, Effort, Setting
+from repro.claims import FAILS, HOLDS, claims_of, judge
+from repro.experiment import Cell
+
+SMALL = Setting(cikm09.SYNTHETIC, size=120, k=3)
+
+
+def test_the_generator_sends_each_object_once_a_stream() -> None:
+    obj, stream, value = across.correlated(3, 3000, 0.5, 100, 1)
+    assert len(set(zip(obj.tolist(), stream.tolist(), strict=True))) == 3000
+    assert value.min() >= 0 and value.max() < 1
+    again = 1 - len(np.unique(obj)) / 3000
+    assert again == pytest.approx(0.5, abs=0.05)
+    assert len(np.unique(across.correlated(3, 3000, 0.0, 100, 1)[0])) == 3000
+
+
+def test_objects_are_picked_among_the_recent() -> None:
+    obj, stream, _ = across.correlated(2, 4000, 0.9, 10, 1)
+    last: dict[int, int] = {}
+    places = [0, 0]
+    for o, x in zip(obj.tolist(), stream.tolist(), strict=True):
+        if o in last:
+            assert places[1 - x] - last[o] <= 10
+        last.setdefault(o, places[x])
+        places[x] += 1
+
+
+def test_evaluations_are_spread_over_the_filling_window_or_two_full_ones() -> None:
+    held = [count for _, _, count in across.evaluations(SMALL, across.Instances(across._plan(SMALL)), 1)]
+    assert len(held) == across.EVALUATIONS and held[0] <= 3 < held[-1]
+    assert across.exact(replace(SMALL, full=True), Effort(1)).instances > across.exact(SMALL, Effort(1)).instances
+
+
+@pytest.mark.parametrize(("streams", "k", "printed"), [(3, 10, 345), (4, 10, 450), (6, 10, 495), (3, 20, 396), (3, 100, 482)])
+def test_eaa_holds_no_more_than_the_paper_prints(streams: int, k: int, printed: float) -> None:
+    assert across.exact(Setting(cikm09.SYNTHETIC, streams=streams, k=k), Effort(2)).instances <= 1.1 * printed
+
+
+def test_a_room_is_kept_where_boldness_can_keep_it() -> None:
+    effort = Effort(2)
+    exact = across.exact(SMALL, effort)
+    found = across.within(SMALL, effort, 0.5 * exact.instances)
+    assert found.instances <= 0.5 * exact.instances and found.precision < 1.0
+    assert across.within(SMALL, effort, exact.instances).precision >= found.precision
+
+
+@pytest.mark.parametrize(("score", "width", "size"), [([3, 2, 1], 0, 3), ([1, 2, 3], 0, 1), ([1, 2, 3], 1, 2), ([1, 1], 0, 2)])
+def test_the_skyline_of_intervals(score: list[float], width: float, size: int) -> None:
+    array = np.array(score, float)
+    assert intervals.dominance_set(array, array + width) == size
+
+
+def test_experiments_have_a_figure_for_every_column() -> None:
+    for experiment in cikm09.EXPERIMENTS:
+        assert {column.axis for column in experiment.quick().columns} == {column.axis for column in experiment.columns}
+        for lines in experiment.figures.values():
+            assert all(len(line) == len(experiment.columns) for line in lines.values())
+        if isinstance(experiment, AcrossStreams):
+            assert not experiment.room or len(experiment.room) == len(experiment.columns)
+            assert len(experiment.quick().room) in (0, len(experiment.quick().columns))
+
+
+def test_default_settings_are_the_papers() -> None:
+    table = next(one for one in cikm09.EXPERIMENTS if one.name == "cikm09-tables12")
+    assert isinstance(table, AcrossStreams)
+    by_label = {(column.axis, column.label): column for column in table.columns}
+    assert table.setting("synthetic", "EAA", by_label["d", "4"]) == Setting(cikm09.SYNTHETIC, 1000, 4, 10, 0.5)
+    assert table.setting("synthetic", "EAA", by_label["k", "50"]) == Setting(cikm09.SYNTHETIC, 1000, 3, 50, 0.5)
+
+
+def test_claims_know_their_columns_also_in_a_quick_run() -> None:
+    for experiment in cikm09.EXPERIMENTS:
+        columns = experiment.quick().columns
+        cells = [
+            Cell(data, name, column.axis, column.label, 1, 1, 1, float(len(columns) - place), 1.0)
+            for data in experiment.data
+            for name in experiment.series
+            for place, column in enumerate(columns)
+        ]
+        generated = {name: replace(source, stands_in="") for name, source in experiment.data.items()}  # type: ignore[type-var]
+        for claim in claims_of(experiment.name):
+            assert {verdict.verdict for verdict in judge(claim, cells, generated)} <= {HOLDS, FAILS}, claim.name
+
+
+@pytest.mark.parametrize("name", ["cikm09-fig4", "cikm09-tables12-precision"])
+def test_a_small_run_writes_json_tables_and_a_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(across, "QUICK", Effort(1))
+    monkeypatch.setattr(across, "_MARGINS", (-0.2, 0.0))
+    monkeypatch.setattr(intervals, "QUICK_RUNS", 2)
+    command.run_command([name], quick=True, into=tmp_path)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".txt", ".png"}
