@@ -70,11 +70,12 @@ class Instances(NamedTuple):
 
 @lean
 def _raise_level(held, objects, size, k, obj, score, walk):
-    """Let an object stand as high as `score` among the best k met on this walk; returns how many there are.
+    """Let an object stand as high as `score` among the best k met on this walk; returns how many there are. Of equals the
+    one with the newer tuple stands higher.
 
     Needs a score that reaches the k-th level.
     """
-    level, level_obj = held.level, held.level_obj
+    level, level_obj, last = held.level, held.level_obj, objects.last
     if objects.mark[obj] == walk:
         place = 0
         while level_obj[place] != obj:
@@ -84,7 +85,7 @@ def _raise_level(held, objects, size, k, obj, score, walk):
         stop = place
     else:
         if size == k:
-            if score == level[k - 1]:
+            if not outranks(score, last[obj], level[k - 1], last[level_obj[k - 1]]):
                 return size
             objects.mark[level_obj[k - 1]] = 0
             stop = k - 1
@@ -93,7 +94,7 @@ def _raise_level(held, objects, size, k, obj, score, walk):
             size += 1
         objects.mark[obj] = walk
     place = stop
-    while place > 0 and level[place - 1] < score:
+    while place > 0 and outranks(score, last[obj], level[place - 1], last[level_obj[place - 1]]):
         level[place], level_obj[place] = level[place - 1], level_obj[place - 1]
         place -= 1
     level[place], level_obj[place] = score, obj
@@ -102,7 +103,8 @@ def _raise_level(held, objects, size, k, obj, score, walk):
 
 @lean
 def weed_floors(held, objects, k, reach):
-    """Leave only floors that fewer than k newer objects' floors exceed: their k-skyband, one entry an object and step."""
+    """Leave only floors that fewer than k objects with newer instances outrank: their k-skyband, one entry an object and
+    step. An object that is outranked by an equal may turn the tables by a new tuple, which sets its floors anew."""
     marks = held.marks
     marks[WALK] += 1
     walk, size = marks[WALK], 0
@@ -112,7 +114,7 @@ def weed_floors(held, objects, k, reach):
         if held.floor_time[i] < reach:
             break
         score, obj = held.floor[i], held.floor_obj[i]
-        if size == k and score < held.level[k - 1]:
+        if size == k and outranks(held.level[k - 1], objects.last[held.level_obj[k - 1]], score, objects.last[obj]):
             continue
         if objects.mark[obj] == walk:  # a newer instance may stand as high: then this one is of no use
             place = 0
