@@ -1,4 +1,4 @@
-"""TMA, SMA, CPM/w and SNN: cores filled from a grid over the window's points."""
+"""TMA, SMA, CPM/w and SNN: cores filled from a grid over the window's points. What must hold for any of its rivals too."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from hypothesis import strategies as st
 import skyband as sb
 from skyband.algorithms.arena import held
 from skyband.algorithms.crowd import Asked, Crowd, resolution
+from skyband.algorithms.tsl import TSL
 from skyband.changes import Emitted
 from skyband.formulas import Distance, Linear
 from skyband.kernels import bands, point_grid, query_grid
 from skyband.kernels.emission import CHANGES, emit
 
 EXAMPLE = [3.0, 1.0, 2.0, 7.0, 5.0, 9.0, 4.0, 7.5, 6.0, 11.0, 10.0]  # scores of TODS15's figure 1, smaller is better
+
+
+def made(core: str, attributes: tuple[str, ...], grid: int) -> Any:
+    """A structure for queries with this core."""
+    return TSL(attributes) if core == "tsl" else Crowd(attributes, grid)
 
 
 def push(crowd: Crowd, rows: np.ndarray) -> None:
@@ -133,7 +139,7 @@ def test_the_search_opens_few_cells() -> None:
 # --- grids that rows grow out of, streams of every kind ------------------------------------------------------
 
 
-@pytest.mark.parametrize("core", ["tma", "sma"])
+@pytest.mark.parametrize("core", ["tma", "sma", "tsl"])
 @pytest.mark.parametrize("stream", ["drifting", "growing", "constant", "infinite"])
 def test_answers_stay_those_of_sorting_when_the_range_changes(core: str, stream: str) -> None:
     generator = np.random.default_rng(7)
@@ -144,7 +150,7 @@ def test_answers_stay_those_of_sorting_when_the_range_changes(core: str, stream:
         "constant": np.full((2, 3000), 0.25),
         "infinite": np.where(generator.random((2, 3000)) < 0.01, np.inf, noise),
     }[stream]
-    crowd = Crowd(("x", "y"), grid=6)
+    crowd = made(core, ("x", "y"), grid=6)
     scores: list[Any] = [sb.linear({"x": 1.0, "y": -0.5}), sb.distance({"x": 3.0, "y": 3.0}), sb.linear({"y": 2.0})]
     for score, order in zip(scores, ("desc", "asc", "asc"), strict=True):
         crowd.add(Asked(score, order, 7, 400, 3, core))
@@ -152,7 +158,7 @@ def test_answers_stay_those_of_sorting_when_the_range_changes(core: str, stream:
         push(crowd, rows[:, begin : begin + 150])
         crowd.check_invariants()
         if begin == 1500:
-            again = Crowd(("x", "y"), grid=6)
+            again = made(core, ("x", "y"), grid=6)
             for one in crowd.asked:
                 again.add(one)
             again.restore(crowd.snapshot())
@@ -168,7 +174,7 @@ def test_answers_stay_those_of_sorting_when_the_range_changes(core: str, stream:
             assert crowd.tops.ordinal[number, : crowd.tops.count[number]].tolist() == wanted
 
 
-@pytest.mark.parametrize("core", ["tma", "sma"])
+@pytest.mark.parametrize("core", ["tma", "sma", "tsl"])
 @pytest.mark.parametrize(
     ("k", "size", "slide", "scores"),
     [
@@ -178,7 +184,7 @@ def test_answers_stay_those_of_sorting_when_the_range_changes(core: str, stream:
     ],
 )
 def test_the_worst_score_there_is_ranks_too(core: str, k: int, size: int, slide: int, scores: list[float]) -> None:
-    crowd = Crowd(("x",), grid=2)
+    crowd = made(core, ("x",), grid=2)
     crowd.add(Asked(sb.linear({"x": 1.0}), "desc", k, size, slide, core))
     for seen, score in enumerate(scores, 1):
         push(crowd, np.array([[score]]))

@@ -78,7 +78,8 @@ class TopK:
         if "grid" not in options and named.family != "spatial":
             return
         what = f"query {self.name!r}: algorithm={self.algorithm!r}"
-        allowed = (Distance,) if named.needs == "a distance score" else (Linear, Distance)
+        several = (Linear,) if named.needs == "a linear score" else (Linear, Distance)
+        allowed = (Distance,) if named.needs == "a distance score" else several
         if not isinstance(self.score, allowed):
             makers = " or ".join(f"{kind.__name__.lower()}()" for kind in allowed)
             raise QueryError(f"{what} needs a score given by {makers}, got {self.score!r}; use another algorithm, or 'auto'")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from skyband.algorithms import settled
+from skyband.algorithms import load, settled
 from skyband.binding import numbers
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.formulas import Distance, Linear
@@ -50,7 +50,8 @@ class CrowdLane(Lane):
         pairs = _pairs(place.query)
         named, options = settled(place.algorithm)
         usual = resolution(place.size, len(pairs)) if named.family == "spatial" else 0
-        self.structure = Crowd(tuple(sorted(name for name, _ in pairs)), options.get("grid", usual))
+        kind = cast(type[Crowd], load(named.name)) if named.family == "spatial" else Crowd
+        self.structure = kind(tuple(sorted(name for name, _ in pairs)), options.get("grid", usual))
         self.structure.seen = since
         self.uids: list[int] = []  # a number for each member that no other gets
         self.next_uid = 0
