@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from repro import many, report, runner
+from repro import many, preferences, report, runner
 from repro.claims import EXPERIMENTS, Verdict, claims_of, judge
 from repro.experiment import Cell, Experiment, OneQuery
 from repro.many import ManyQueries
 from repro.plot import picture
+from repro.preferences import Preferences
 
 RESULTS = Path(__file__).parent / "results"
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -34,11 +35,15 @@ class Measured:
         self.quick = quick
         self.one: runner.Taken = {}
         self.many: many.Taken = {}
+        self.preferences: preferences.Taken = {}
 
     def cells(self, experiment: Experiment, step: Callable[[str], None]) -> list[Cell]:
         """Every cell of an experiment, by the runner for its kind."""
         if isinstance(experiment, ManyQueries):
             return many.run(experiment, many.QUICK if self.quick else many.FULL, self.many, step)
+        if isinstance(experiment, Preferences):
+            effort = preferences.QUICK if self.quick else preferences.FULL
+            return preferences.run(experiment, effort, self.preferences, step)
         assert isinstance(experiment, OneQuery)
         return runner.run(experiment, runner.QUICK if self.quick else runner.FULL, self.one, step)
 

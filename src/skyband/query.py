@@ -86,7 +86,7 @@ class TopK:
         if not isinstance(self.window, CountWindow) or self.where is not None or self.emit == "snapshots":
             raise QueryError(f"{what} needs a CountWindow, no where, and another emit than 'snapshots'; use 'auto'")
         pairs = self.score.weights if isinstance(self.score, Linear) else self.score.point
-        if max(options.get("grid", 2), 2) ** len(pairs) > _MOST_CELLS:
+        if "grid" in named.settable and max(options.get("grid", 2), 2) ** len(pairs) > _MOST_CELLS:
             raise QueryError(
                 f"{what} over {len(pairs)} attributes makes a grid of too many cells; use fewer of either, or 'auto'"
             )
