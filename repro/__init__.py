@@ -5,6 +5,7 @@ claim.py       what a claim is
 relations.py   the relations claims are made of, each a number that must not exceed the bound
 tkde17.py      the experiments of SAP (Zhu et al., TKDE 2017) and the figures printed there
 tods15.py      the experiments of candidate pruning (Pripužić et al., TODS 2015): many queries over one stream of points
+tods15_claims.py  what it says of them
 sigmod06.py    the experiments of TSL, TMA and SMA (Mouratidis et al., SIGMOD 2006): many preferences over a window of points
 experiment.py  what an experiment is: series, columns, data sets, the paper's figures
 streams.py     the papers' data sets: generated, or what stands for them in the folder SKYBAND_DATA names
