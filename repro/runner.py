@@ -82,6 +82,15 @@ class OnePoint:
         return self.crowd.nbytes
 
 
+def structure_of(setting: Setting) -> Ranked | OnePoint:
+    """What answers a setting's query, before the first row."""
+    plan = Plan(ks=(setting.k,), sizes=(setting.size,), slides=(setting.slide,))
+    named = entry(setting.algorithm)
+    if named.family == "spatial":
+        return OnePoint(named.options["core"], plan)
+    return build(setting.algorithm, plan, **dict(setting.options))
+
+
 def pieces(structure: Ranked | OnePoint, scores: np.ndarray, rows: int) -> Iterator[tuple[int, float]]:
     """Hand `scores` over in pieces of about `rows` rows, whole slides each; the rows so far and the seconds of the piece."""
     plan = structure.plan
@@ -102,13 +111,7 @@ def pieces(structure: Ranked | OnePoint, scores: np.ndarray, rows: int) -> Itera
 
 def measure(setting: Setting, scores: np.ndarray, *, piece: int) -> Measurement:
     """One run of a setting over `scores`, which are longer than its window."""
-    plan = Plan(ks=(setting.k,), sizes=(setting.size,), slides=(setting.slide,))
-    named = entry(setting.algorithm)
-    structure: Ranked | OnePoint
-    if named.family == "spatial":
-        structure = OnePoint(named.options["core"], plan)
-    else:
-        structure = build(setting.algorithm, plan, **dict(setting.options))
+    structure = structure_of(setting)
     seconds, rows, done = 0.0, 0, 0
     candidates: list[int] = []
     held: list[int] = []

@@ -18,7 +18,7 @@ from repro.claims import CLAIMS, EXPERIMENTS, FAILS, HOLDS, OPEN, Claim, claims_
 from repro.experiment import Cell, Column, OneQuery
 from repro.plot import picture
 from repro.relations import RELATIONS
-from repro.runner import Effort, measure, pieces, run
+from repro.runner import Effort, measure, pieces, run, structure_of
 from repro.streams import DataSet
 from repro.tkde17 import BYTES_A_CANDIDATE, DATA
 from skyband.algorithms import TABLE, build
@@ -75,7 +75,7 @@ def test_an_experiment_has_a_figure_for_every_column_and_algorithms_of_the_regis
             for column in experiment.columns:
                 setting = experiment.setting(data, name, column)
                 assert 1 <= setting.slide <= setting.size and setting.k <= setting.size
-                build(setting.algorithm, plan_of((64, 8, 2)), **dict(setting.options))
+                structure_of(replace(setting, size=64, slide=8, k=2))
 
 
 def test_the_papers_own_figures_keep_what_the_paper_says_of_them() -> None:
