@@ -10,8 +10,7 @@ Cost a slide of r rows: O(r · queries · d) to score, O(r log r + √(n r)) a l
 about n (k_max/n)^(1/d) rows. Memory: the window's rows, an entry a row in each of d lists, k_max rows a query.
 
 Deviations: a cycle is a slide, arrivals before expirations; lists are arrays of two runs, merged once a cycle
-(`kernels.sorted_lists`), instead of trees; TA takes 64 rows of a list in a turn. Functions need not be monotone for answers to
-be right, but where the best lies between the ends of a list TA reads all of it: `linear` scores are what it is for.
+(`kernels.sorted_lists`), instead of trees; TA takes 64 rows of a list in a turn; scores are `linear` ones, with any signs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from skyband.algorithms.asked import Asked, questions_of
-from skyband.errors import StateError
+from skyband.errors import QueryError, StateError
+from skyband.formulas import Linear
 from skyband.kernels import query_grid
 from skyband.kernels import tsl as kernel
 from skyband.kernels.pruning import DONE, Answers, answers_room
@@ -58,6 +58,8 @@ class TSL:
 
     def add(self, asked: Asked) -> None:
         """Take up a query: it sees the rows from now on."""
+        if not isinstance(asked.score, Linear):
+            raise QueryError(f"TSL ranks by linear() scores, got {asked.score!r}; use another algorithm")
         most = most_rows(asked.k)
         if most >= asked.size:
             most = asked.size + asked.slide + 1  # holds every row, and drops none

@@ -14,7 +14,7 @@ import numpy as np
 
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.pruning import ANSWERS_FULL, DONE, next_at_least
-from skyband.kernels.query_grid import LINEAR, Grid, best_in_cell, score_of, scores_of
+from skyband.kernels.query_grid import score_of, scores_of
 from skyband.kernels.sorted_lists import HIGH, LOW, begin_walk, enter, keep, narrow, visit
 
 # columns of Views.marks
@@ -121,35 +121,37 @@ def _expire(views, q, first):
 # the threshold algorithm ----------------------------------------------------------------------------------------
 
 
-@jit
-def _better_end(questions, q, axis, box):
-    """From which end of a list rows are taken: the one where the best row there can be would lie."""
-    if questions.kind[q] == LINEAR:
-        return HIGH if questions.sign[q] * questions.weight[q, axis] > 0.0 else LOW
-    low, high = box.edge[axis, LOW], box.edge[axis, HIGH]
-    box.edge[axis, HIGH] = low
-    at_low = best_in_cell(box, questions, q, 0)
-    box.edge[axis, LOW] = box.edge[axis, HIGH] = high
-    at_high = best_in_cell(box, questions, q, 0)
-    box.edge[axis, LOW] = low
-    return HIGH if at_high >= at_low else LOW
+@lean
+def _best_left(questions, q, edge):
+    """The best score, as computed, of a row whose attributes are all between the edges: in a sum every step is rounded
+    monotonically. A weight of 0 adds nothing: at infinity the term is NaN, and such a row never ranks."""
+    sign, total = questions.sign[q], -0.0
+    for place in range(questions.used[q]):
+        axis = questions.order[q, place]
+        weight = questions.weight[q, axis]
+        if weight != 0.0:
+            total += weight * (edge[axis, HIGH] if sign * weight > 0.0 else edge[axis, LOW])
+            if total != total:  # inf - inf: no row escapes the worse of the two, so that its score is that or NaN
+                total = -sign * np.inf
+    return sign * total
 
 
-@jit
+@lean
 def _lists_of(questions, q, walked):
     """Write down the lists that say something about query q's score; returns how many. A weight of 0 says nothing."""
     count = 0
     for place in range(questions.used[q]):
         axis = questions.order[q, place]
-        if questions.kind[q] != LINEAR or questions.weight[q, axis] != 0.0:
+        if questions.weight[q, axis] != 0.0:
             walked[count] = axis
             count += 1
-    walked[count] = questions.order[q, 0]
-    return max(count, 1)  # all weights are 0: any list will do
+    if count == 0:  # any list will do
+        walked[0], count = questions.order[q, 0], 1
+    return count
 
 
 @jit
-def fill(views, questions, q, lists, first, span, box, walked):
+def fill(views, questions, q, lists, first, span, edge, walked):
     """Make the best rows from the ordinal `first` on the view of query q.
 
     A row that is not yet seen is, in each attribute, among what is left of its list: the best score such a box can hold is
@@ -160,7 +162,7 @@ def fill(views, questions, q, lists, first, span, box, walked):
     first = max(first, marks[q, SINCE])
     begin, most = marks[q, BEGIN], marks[q, MOST]
     count = 0
-    begin_walk(lists, span, box.edge)
+    begin_walk(lists, span, edge)
     lists_walked = _lists_of(questions, q, walked)
     left = True
     for place in range(lists_walked):
@@ -168,12 +170,12 @@ def fill(views, questions, q, lists, first, span, box, walked):
     while left:
         for place in range(lists_walked):
             axis = walked[place]
-            end = _better_end(questions, q, axis, box)
+            end = HIGH if questions.sign[q] * questions.weight[q, axis] > 0.0 else LOW
             count = visit(lists, span, axis, end, questions, q, first, views.score, views.ordinal, begin, count, most)
-            if not narrow(lists, span, axis, box.edge):
+            if not narrow(lists, span, axis, edge):
                 left = False
                 break
-        if left and count == most and views.score[begin + count - 1] > best_in_cell(box, questions, q, 0):
+        if left and count == most and views.score[begin + count - 1] > _best_left(questions, q, edge):
             break
     marks[q, COUNT], marks[q, WHOLE], marks[q, CHANGED] = count, count < most, 1
     for at in range(begin, begin + count):
@@ -212,11 +214,8 @@ def run(views, questions, lists, columns, order, begin, cycles, length, limit, p
     dimensions, size = columns.shape[0], lists.rows.shape[0]
     here, scores = np.empty(dimensions), np.empty(min(length, BLOCK))
     sorted_value, sorted_ordinal = np.empty(length), np.empty(length, np.int64)
-    span, walked = np.empty((dimensions, 2, 2), np.int64), np.empty(dimensions + 1, np.int64)
-    box = Grid(  # of one cell: what is left of the lists lies in it
-        np.zeros(dimensions), np.zeros(dimensions), np.zeros((dimensions, 2)),
-        np.zeros((1, 0), np.uint64), np.zeros((0, 2, dimensions), np.int64),
-    )  # fmt: skip
+    span, walked = np.empty((dimensions, 2, 2), np.int64), np.empty(dimensions, np.int64)
+    edge = np.empty((dimensions, 2))
     while progress[CYCLE] < cycles:
         start = progress[CYCLE] * length
         end = begin + start + length
@@ -227,7 +226,7 @@ def run(views, questions, lists, columns, order, begin, cycles, length, limit, p
             for q in range(views.marks.shape[0]):
                 _expire(views, q, first)
                 if views.marks[q, COUNT] < views.marks[q, K] and not views.marks[q, WHOLE]:
-                    fill(views, questions, q, lists, first, span, box, walked)
+                    fill(views, questions, q, lists, first, span, edge, walked)
                     progress[REFILLS] += 1
             progress[STAGE] = ANSWERING
         if _answer(views, end, progress, answers) != DONE:
