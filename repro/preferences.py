@@ -43,14 +43,17 @@ class Setting:
     attributes: int = 4
     grid: int = 0  # cells along each attribute; 0: as many as usual
 
-    def structure(self, seed: int = 0) -> Structure:
-        """Its queries, with coefficients from [0, 1], before the first row."""
+    def queries_asked(self, seed: int = 0) -> list[Asked]:
+        """Its queries, with coefficients from [0, 1]."""
         names = NAMES[: self.attributes]
-        found: Structure = TSL(names) if self.core == "tsl" else Crowd(names, self.grid or resolution(self.size, len(names)))
-        for one in np.random.default_rng([seed, 1]).random((self.queries, self.attributes)).tolist():
-            score = FUNCTIONS[self.function](dict(zip(names, one, strict=True)))
-            found.add(Asked(score, "desc", self.k, self.size, self.arrivals, self.core))
-        return found
+        weights = np.random.default_rng([seed, 1]).random((self.queries, self.attributes)).tolist()
+        scores = [FUNCTIONS[self.function](dict(zip(names, one, strict=True))) for one in weights]
+        return [Asked(score, "desc", self.k, self.size, self.arrivals, self.core) for score in scores]
+
+    def structure(self) -> Structure:
+        """What answers them, before anything is asked."""
+        names = NAMES[: self.attributes]
+        return TSL(names) if self.core == "tsl" else Crowd(names, self.grid or resolution(self.size, len(names)))
 
 
 FUNCTIONS: Mapping[str, Callable[[dict[str, float]], Any]] = {
@@ -68,12 +71,14 @@ def refused(core: str, function: str) -> str:
     setting = Setting(PointSet("", "uniform", 20), core, function, k=3, size=20, arrivals=5, queries=2, attributes=2)
     try:
         structure = setting.structure()
+        for one in setting.queries_asked():
+            structure.add(one)
         for _ in rounds(structure, rows):
             pass
         window = dict(zip(NAMES, rows[:, -20:], strict=False))
         asked = np.random.default_rng([0, 1]).random((2, 2)).tolist()
-        for number, one in enumerate(asked):
-            (a, x), (b, y) = zip(one, window.values(), strict=True)
+        for number, coefficients in enumerate(asked):
+            (a, x), (b, y) = zip(coefficients, window.values(), strict=True)
             scores = {"linear": a * x + b * y, "product": (a + x) * (b + y), "quadratic": a * x**2 + b * y**2}[function]
             if structure.tops.ordinal[number].tolist() != (40 + np.argsort(-scores)[:3]).tolist():
                 return f"{core} does not rank by {function} scores"
@@ -133,24 +138,30 @@ class Preferences(Experiment):
 # -- a full window -------------------------------------------------------------------------------------------------
 
 
-def begin_full(setting: Setting, structure: Structure, window: np.ndarray) -> None:
-    """Queries come to a window that is full: each is computed, as a search would now."""
+def begin_full(setting: Setting, window: np.ndarray, seed: int = 0) -> Structure:
+    """What answers a setting's queries, which have come to a window that is full: each is computed, as a search would now."""
+    structure, asked = setting.structure(), setting.queries_asked(seed)
     if isinstance(structure, TSL):
+        for one in asked:
+            structure.add(one)
         for _ in structure.push(window):  # while nothing leaves, views are the best k_max: what TA would find
             pass
-        return
-    structure.seen = window.shape[1]
-    structure._bounds = np.stack([window.min(axis=1), window.max(axis=1)])
-    structure._fill_points(window, structure.seen)
-    grid = structure._index[0]
+        return structure
+    structure.add(asked[0])  # lays the grid and keeps the window
+    for _ in structure.push(window):
+        pass
+    grid, end = structure._index[0], structure.seen
+    for one in asked[1:]:
+        structure.add(one)
+    structure.state.query[:, pruning.LEFT] = 0  # all see all of it
     score, ordinal = np.empty(setting.k), np.empty(setting.k, np.int64)
     keys, cells = np.empty(len(grid.members)), np.empty(len(grid.members), np.int64)
     for q in range(setting.queries):
         points, questions = structure._points, structure.questions
-        found = point_grid.search(points, grid, questions, q, 0, structure.seen, score, ordinal, keys, cells)
+        found = point_grid.search(points, grid, questions, q, end - setting.size, end, score, ordinal, keys, cells)
         crowd_kernel._fill(structure.state, q, score, ordinal, found)
-    structure.state.query[:, pruning.TAKEN] = structure.seen
     structure._forget_index()  # thresholds are others now
+    return structure
 
 
 def age(structure: TSL) -> None:
@@ -179,8 +190,7 @@ class Cost:
 def cost(setting: Setting, effort: Effort) -> Cost:
     """The mean of some cycles after the queries have come."""
     rows = _points(setting.data, setting.size + effort.most * setting.arrivals, setting.attributes)
-    structure = setting.structure()
-    begin_full(setting, structure, rows[:, : setting.size])
+    structure = begin_full(setting, rows[:, : setting.size])
     if isinstance(structure, TSL):
         age(structure)
     taken: list[float] = []
@@ -215,8 +225,7 @@ def held(setting: Setting, effort: Effort) -> Held:
     sizes = []
     for seed in range(effort.streams):
         rows = small.data.draw(small.size + CYCLES * small.arrivals, 0, small.attributes, seed)[0]
-        structure = small.structure(seed)
-        begin_full(small, structure, rows[:, : small.size])
+        structure = begin_full(small, rows[:, : small.size], seed)
         for begin in accumulate([small.arrivals] * (CYCLES - 1), initial=small.size):
             for _ in rounds(structure, rows[:, begin : begin + small.arrivals]):
                 pass

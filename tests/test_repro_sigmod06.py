@@ -39,8 +39,7 @@ def tops_by_sorting(setting: Setting, window: np.ndarray) -> list[list[int]]:
 def test_queries_that_come_to_a_full_window_are_answered_rightly_from_the_first_cycle(core: str) -> None:
     setting = replace(SMALL, core=core)
     rows = UNIFORM.draw(600, 0, 3, 1)[0]
-    structure = setting.structure()
-    begin_full(setting, structure, rows[:, :300])
+    structure = begin_full(setting, rows[:, :300])
     if isinstance(structure, TSL):
         age(structure)
     else:
@@ -68,8 +67,7 @@ def held_rows(structure: preferences.Structure, q: int) -> list[int]:
 
 def test_views_of_the_long_run_are_drawn_between_k_and_k_max() -> None:
     setting = replace(SMALL, core="tsl", k=20, size=2000, arrivals=20, queries=400)
-    structure = setting.structure()
-    begin_full(setting, structure, UNIFORM.draw(2000, 0, 3, 1)[0])
+    structure = begin_full(setting, UNIFORM.draw(2000, 0, 3, 1)[0])
     assert {structure.candidates(q) for q in range(400)} == {30}
     age(structure)
     sizes = [structure.candidates(q) for q in range(400)]

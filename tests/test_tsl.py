@@ -280,6 +280,7 @@ def test_a_monitor_answers_as_the_meaning_says(data: st.DataObject) -> None:
             order=data.draw(st.sampled_from(["asc", "desc"])),
             emit=data.draw(st.sampled_from(["changes", "arrivals", "none"])),
             algorithm="tsl",
+            where=None,
             window=window,
         )
         for number in range(data.draw(st.integers(1, 4)))
