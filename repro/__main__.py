@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from repro import across, intervals, many, report, runner
+from repro import across, intervals, many, preferences, report, runner
 from repro.across import AcrossStreams
 from repro.claims import EXPERIMENTS, Verdict, claims_of, judge
 from repro.experiment import Cell, Experiment, OneQuery
 from repro.intervals import Intervals
 from repro.many import ManyQueries
 from repro.plot import picture
+from repro.preferences import Preferences
 
 RESULTS = Path(__file__).parent / "results"
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -37,6 +38,7 @@ class Measured:
         self.one: runner.Taken = {}
         self.many: many.Taken = {}
         self.across: across.Taken = {}
+        self.preferences: preferences.Taken = {}
 
     def cells(self, experiment: Experiment, step: Callable[[str], None]) -> list[Cell]:
         """Every cell of an experiment, by the runner for its kind."""
@@ -46,6 +48,9 @@ class Measured:
             return across.run(experiment, across.QUICK if self.quick else across.FULL, self.across, step)
         if isinstance(experiment, Intervals):
             return intervals.run(experiment, self.quick, step)
+        if isinstance(experiment, Preferences):
+            effort = preferences.QUICK if self.quick else preferences.FULL
+            return preferences.run(experiment, effort, self.preferences, step)
         assert isinstance(experiment, OneQuery)
         return runner.run(experiment, runner.QUICK if self.quick else runner.FULL, self.one, step)
 

@@ -1,6 +1,6 @@
 """THE TABLE: what each paper says must hold, one row a claim. `judge` says of each data set whether it does.
 
-The claims of TODS15 and CIKM09 stand beside their experiments.
+The claims of TODS15, SIGMOD06 and CIKM09 stand beside their experiments.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from repro import cikm09, tkde17, tods15
+from repro import cikm09, sigmod06, tkde17, tods15, tods15_claims
 from repro.claim import NOISE, Claim
 from repro.experiment import Cell, Experiment, lines_of
 from repro.relations import RELATIONS, Line, mean
 from repro.streams import Source
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (*tkde17.EXPERIMENTS, *tods15.EXPERIMENTS, *cikm09.EXPERIMENTS)
+    experiment.name: experiment
+    for experiment in (*tkde17.EXPERIMENTS, *tods15.EXPERIMENTS, *sigmod06.EXPERIMENTS, *cikm09.EXPERIMENTS)
 }
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not comparable"
@@ -68,6 +69,28 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim("steady-k", "tkde17-table3", "varies less with k than equal", "steadier", "EN-DYNA", "EQUAL", NOISE, axes=("k",)),
     Claim("steady-s", "tkde17-table3", "varies less with s than equal", "steadier", "EN-DYNA", "EQUAL", NOISE, axes=("s",)),
+    # Figures 9 and 10: rivals
+    *(
+        Claim(f"sap-{name.lower()}", "tkde17-fig9", f"SAP is faster than {name}", "at most", "SAP", name, NOISE, "every")
+        for name in ("minTopK", "SMA", "k-skyband")
+    ),
+    *(
+        Claim(
+            f"sap-share-{name.lower()}",
+            "tkde17-fig9",
+            f"and takes {share:g} of its time over all n, on average",
+            "at most",
+            "SAP",
+            name,
+            share,
+            axes=("n",),
+            data=("STOCK", "TRIP", "PLANET"),
+        )
+        for name, share in (("minTopK", 0.17), ("SMA", 0.06), ("k-skyband", 0.035))
+    ),
+    Claim("mintopk-s", "tkde17-fig9", "minTopK is faster the larger s", "falls", "minTopK", "", NOISE, "every", axes=("s",)),
+    Claim("sap-s", "tkde17-fig9", "SAP varies less with s", "steadier", "SAP", "minTopK", axes=("s",)),
+    Claim("sap-k", "tkde17-fig9", "and with k", "steadier", "SAP", "minTopK", axes=("k",)),
     # Table 6: candidates
     Claim("sap-candidates", "tkde17-table6", "SAP holds no more candidates than the paper's", "at most the paper's", "SAP"),
     Claim("fewer-than-mintopk", "tkde17-table6", "SAP holds fewer candidates than minTopK", "at most", "SAP", "minTopK"),
@@ -126,7 +149,8 @@ CLAIMS: tuple[Claim, ...] = (
         "SAP, all held",
         "minTopK, all held",
     ),
-    *tods15.CLAIMS,
+    *tods15_claims.CLAIMS,
+    *sigmod06.CLAIMS,
     *cikm09.CLAIMS,
 )
 

@@ -23,7 +23,8 @@ def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     axes = list(dict.fromkeys(column.axis for column in experiment.columns))
-    shown = [data for data in experiment.data if any(cell.ours is not None for cell in cells if cell.data == data)]
+    measured = {cell.data for cell in cells if cell.ours is not None}
+    shown = [data for data in experiment.data if data in measured or not measured]
     panels = [(data, axis) for data in shown for axis in axes]
     across = len(axes) if len(axes) > 1 and len(shown) > 1 else min(3, len(panels))
     down = -(-len(panels) // across)
@@ -70,7 +71,12 @@ def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
         handles["the paper's"] = Line2D([], [], color="#555555", lw=1.1, ls="--")
     figure.suptitle(f"{experiment.paper}, {experiment.table}: {experiment.title}", fontsize=12, fontweight="bold")
     figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncol=min(len(handles), 7), fontsize=8, frameon=False
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncol=min(len(handles), 7) or 1,
+        fontsize=8,
+        frameon=False,
     )
     path = folder / f"{experiment.name}.png"
     figure.savefig(path, dpi=120)

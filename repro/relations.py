@@ -51,6 +51,10 @@ def _at_most_printed(of: Line, than: Line) -> Numbers:
     return [(_name(cell), _ours(cell) / _paper(cell)) for cell in of]
 
 
+def _off_printed(of: Line, than: Line) -> Numbers:
+    return [(_name(cell), abs(_ours(cell) / _paper(cell) - 1)) for cell in of]
+
+
 def _gains_as_printed(of: Line, than: Line) -> Numbers:
     pairs = zip(of, than, strict=True)
     return [(_name(a), (_ours(a) / _ours(b)) / (_paper(a) / _paper(b))) for a, b in pairs]
@@ -118,6 +122,14 @@ def _least_at_last(of: Line, than: Line) -> Numbers:
     return [(f"least at {_name(least)}", _ours(of[-1]) / _ours(least))] if len(of) > 1 else []
 
 
+def _least_at(column: str) -> Callable[[Line, Line], Numbers]:
+    def numbers(of: Line, than: Line) -> Numbers:
+        least = min(of, key=_ours)
+        return [(f"least at {_name(least)}", _ours(cell) / _ours(least)) for cell in of if cell.column == column]
+
+    return numbers
+
+
 def _levels_off(of: Line, than: Line) -> Numbers:
     first, middle, last = (_ours(of[place]) for place in (0, len(of) // 2, -1))
     if len(of) < 3 or first <= middle:
@@ -138,6 +150,7 @@ def mean(numbers: list[float]) -> float:
 RELATIONS: dict[str, Relation] = {
     "at most": Relation("{of} ÷ {than}", _at_most, own=True),
     "at most the paper's": Relation("{of} ÷ the paper's {of}", _at_most_printed, absolute=True),
+    "off the paper's": Relation("{of} off the paper's {of}", _off_printed, absolute=True),
     "gains as the paper's": Relation("{of} ÷ {than}, over the same in the paper", _gains_as_printed),
     "steadier": Relation("largest ÷ smallest of {of}, over that of {than}", _steadier, own=True),
     "fades": Relation("{of} ÷ {than} in the first third of columns, over the last third", _fades, own=True),
@@ -149,6 +162,7 @@ RELATIONS: dict[str, Relation] = {
     "shrinks": Relation("first ÷ last of {of}", _shrinks, own=True),
     "falls": Relation("{of} ÷ the column before", _falls, own=True),
     "least at last": Relation("last ÷ least of {of}", _least_at_last, own=True),
+    "least at 12": Relation("{of} at 12 ÷ least of {of}", _least_at("12"), own=True),
     "levels off": Relation("what {of} gains after the middle column, over what it gains before", _levels_off, own=True),
     "gains late": Relation("middle ÷ last of {of}", _gains_late, own=True),
     "random order": Relation("{of} off the expected size of a k-skyband, k (1 + H_n − H_k)", _random_order),

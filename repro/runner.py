@@ -15,8 +15,11 @@ import numpy as np
 
 from repro.experiment import Cell, Column, OneQuery, Setting
 from repro.streams import DataSet
-from skyband.algorithms import build
+from skyband.algorithms import build, entry
 from skyband.algorithms.contract import Plan, Ranked
+from skyband.algorithms.crowd import Asked, Crowd, resolution
+from skyband.formulas import linear
+from skyband.kernels.tables import Panes, Windows
 from skyband.schedule import count_panes, count_windows
 
 SAMPLES_A_WINDOW = 20
@@ -53,7 +56,42 @@ FULL = Effort(rows=500_000, tries=3)
 QUICK = Effort(rows=150_000, tries=1)
 
 
-def pieces(structure: Ranked, scores: np.ndarray, rows: int) -> Iterator[tuple[int, float]]:
+class OnePoint:
+    """An algorithm over points as one of scores: rows have one attribute, the score itself."""
+
+    wants_panes = False
+
+    def __init__(self, core: str, plan: Plan) -> None:
+        assert plan.sizes is not None and plan.slides is not None
+        self.plan, (k,), (size,), (slide,) = plan, plan.ks, plan.sizes, plan.slides
+        self.crowd = Crowd(("score",), resolution(size, 1))
+        self.crowd.add(Asked(linear({"score": 1.0}), "desc", k, size, slide, core))
+
+    def advance(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None = None) -> Iterator[object]:
+        """Take the next rows; the windows that end in them are answered, whichever are asked."""
+        return self.crowd.push(scores[None, :])
+
+    @property
+    def candidates(self) -> int:
+        """Rows of its skyband."""
+        return self.crowd.candidates(0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays held, the window's points too."""
+        return self.crowd.nbytes
+
+
+def structure_of(setting: Setting) -> Ranked | OnePoint:
+    """What answers a setting's query, before the first row."""
+    plan = Plan(ks=(setting.k,), sizes=(setting.size,), slides=(setting.slide,))
+    named = entry(setting.algorithm)
+    if named.family == "spatial":
+        return OnePoint(named.options["core"], plan)
+    return build(setting.algorithm, plan, **dict(setting.options))
+
+
+def pieces(structure: Ranked | OnePoint, scores: np.ndarray, rows: int) -> Iterator[tuple[int, float]]:
     """Hand `scores` over in pieces of about `rows` rows, whole slides each; the rows so far and the seconds of the piece."""
     plan = structure.plan
     assert plan.sizes is not None and plan.slides is not None
@@ -73,8 +111,7 @@ def pieces(structure: Ranked, scores: np.ndarray, rows: int) -> Iterator[tuple[i
 
 def measure(setting: Setting, scores: np.ndarray, *, piece: int) -> Measurement:
     """One run of a setting over `scores`, which are longer than its window."""
-    plan = Plan(ks=(setting.k,), sizes=(setting.size,), slides=(setting.slide,))
-    structure = build(setting.algorithm, plan, **dict(setting.options))
+    structure = structure_of(setting)
     seconds, rows, done = 0.0, 0, 0
     candidates: list[int] = []
     held: list[int] = []
@@ -126,7 +163,7 @@ def _column(experiment: OneQuery, effort: Effort, taken: Taken, data: str, colum
     cells = []
     for name, setting in settings.items():
         line = experiment.series[name]
-        paper = experiment.figures[data].get(name)
+        paper = experiment.figures.get(data, {}).get(name)
         ours = None if reason else line.scale * getattr(taken[experiment.timed, setting], line.quantity)
         cells.append(
             Cell(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import skyband as sb
 from skyband.algorithms.arena import held
 from skyband.algorithms.crowd import Asked, Crowd, resolution
+from skyband.algorithms.tsl import TSL
 from skyband.changes import Emitted
 from skyband.formulas import Distance, Linear
 from skyband.kernels import bands, point_grid
@@ -20,6 +21,11 @@ from skyband.kernels.grid import empty_grid
 from skyband.kernels.questions import scores_of
 
 EXAMPLE = [3.0, 1.0, 2.0, 7.0, 5.0, 9.0, 4.0, 7.5, 6.0, 11.0, 10.0]  # scores of TODS15's figure 1, smaller is better
+
+
+def made(core: str, attributes: tuple[str, ...], grid: int) -> Any:
+    """A structure for queries with this core."""
+    return TSL(attributes) if core == "tsl" else Crowd(attributes, grid)
 
 
 def push(crowd: Crowd, rows: np.ndarray) -> None:
@@ -170,7 +176,7 @@ def test_answers_stay_those_of_sorting_when_the_range_changes(core: str, stream:
             assert crowd.tops.ordinal[number, : crowd.tops.count[number]].tolist() == wanted
 
 
-@pytest.mark.parametrize("core", ["tma", "sma"])
+@pytest.mark.parametrize("core", ["tma", "sma", "tsl"])
 @pytest.mark.parametrize(
     ("k", "size", "slide", "scores"),
     [
@@ -180,7 +186,7 @@ def test_answers_stay_those_of_sorting_when_the_range_changes(core: str, stream:
     ],
 )
 def test_the_worst_score_there_is_ranks_too(core: str, k: int, size: int, slide: int, scores: list[float]) -> None:
-    crowd = Crowd(("x",), grid=2)
+    crowd = made(core, ("x",), grid=2)
     crowd.add(Asked(sb.linear({"x": 1.0}), "desc", k, size, slide, core))
     for seen, score in enumerate(scores, 1):
         push(crowd, np.array([[score]]))

@@ -77,6 +77,8 @@ class TopK:
         score, where = as_tree(self.score), where_key(self.where)
         if named.needs == "a distance score" and not isinstance(self.score, Distance):
             raise QueryError(f"{what} needs a score given by distance(), got {self.score!r}; use another algorithm, or 'auto'")
+        if named.needs == "a linear score" and not (isinstance(self.score, Linear) and where is None):
+            raise QueryError(f"{what} needs a score given by linear() and no where; use another algorithm, or 'auto'")
         if not spatial and not isinstance(self.score, Linear | Distance):
             raise QueryError(
                 f"{what} needs a score given by linear() or distance(), got {self.score!r}; use another algorithm, or 'auto'"
@@ -90,7 +92,7 @@ class TopK:
             no_where = "" if spatial else ", no where"
             raise QueryError(f"{what} needs a CountWindow{no_where}, and another emit than 'snapshots'; use 'auto'")
         columns = {*score.columns(), *(where.columns() if where is not None else ())}
-        if max(options.get("grid", 2), 2) ** len(columns) > _MOST_CELLS:
+        if "grid" in named.settable and max(options.get("grid", 2), 2) ** len(columns) > _MOST_CELLS:
             raise QueryError(
                 f"{what} over {len(columns)} attributes makes a grid of too many cells; use fewer of either, or 'auto'"
             )

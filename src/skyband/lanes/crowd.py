@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from skyband.algorithms import settled
+from skyband.algorithms import load, settled
 from skyband.binding import numbers
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.expression import Call, Column, Tree
@@ -74,7 +74,8 @@ class CrowdLane(Lane):
         attributes = self._attributes(place)
         named, options = settled(place.algorithm)
         usual = resolution(place.size, len(attributes)) if named.family == "spatial" else 0
-        self.structure = Crowd(attributes, options.get("grid", usual))
+        kind = cast(type[Crowd], load(named.name)) if named.family == "spatial" else Crowd
+        self.structure = kind(attributes, options.get("grid", usual))
         self.structure.seen = since
         self.uids: list[int] = []  # a number for each member that no other gets
         self.next_uid = 0

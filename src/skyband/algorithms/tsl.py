@@ -1,0 +1,274 @@
+"""TSL, the rival of TMA and SMA: every attribute's values in a sorted list, and a view of a few more than k rows a query.
+
+All arrivals of a slide are scored for every query; those that outrank the last row of its view enter it. Rows that leave
+the window leave the views, and a view of fewer than k rows is filled up to k_max by the threshold algorithm (Fagin's TA)
+over the lists: rows come from each in turns, from its better end, until k_max are found that no row still unseen can
+outrank.
+
+Paper: SIGMOD06 section 3.2, with the views of Yi et al. (ICDE 2003) and k_max as fine-tuned in section 8. Guarantee: exact.
+Cost a slide of r rows: O(r · queries · d) to score, O(r log r + √(n r)) a list, and a TA for each view that has run dry, of
+about n (k_max/n)^(1/d) rows. Memory: the window's rows, an entry a row in each of d lists, k_max rows a query.
+
+Deviations: a cycle is a slide, arrivals before expirations; lists are arrays of two runs, merged once a cycle
+(`kernels.sorted_lists`), instead of trees; TA takes 64 rows of a list in a turn; scores are `linear` ones, with any signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from skyband.algorithms.asked import Asked, questions_of
+from skyband.errors import QueryError, StateError
+from skyband.formulas import Linear
+from skyband.kernels import questions
+from skyband.kernels import tsl as kernel
+from skyband.kernels.pruning import DONE, Answers, answers_room
+from skyband.kernels.sorted_lists import FRESH, SETTLED, Lists, empty_lists, fresh_limit
+from skyband.kernels.tables import Results, Tops
+from skyband.state import pack, unpack
+
+_ANSWERS = 1 << 14
+_TUNED = {1: 4, 5: 10, 10: 20, 20: 30, 50: 70, 100: 120}  # k: k_max (SIGMOD06 section 8)
+
+
+def most_rows(k: int) -> int:
+    """k_max: as the paper tuned it, on straight lines in between, and beyond with the root of k."""
+    if k <= max(_TUNED):
+        return round(float(np.interp(k, list(_TUNED), list(_TUNED.values()))))
+    return k + int(2 * np.sqrt(k))
+
+
+class TSL:
+    """Queries over the same attributes with the same window. `grid` has no meaning: there is none."""
+
+    def __init__(self, attributes: tuple[str, ...], grid: int = 0) -> None:
+        self.attributes, self.grid = attributes, 0
+        self.asked: list[Asked] = []
+        self.seen = 0  # rows so far
+        self.rows = np.zeros((len(attributes), 0))  # those of the slide that has not ended
+        self.views = kernel.Views(np.zeros(0), np.zeros(0, np.int64), np.zeros((0, kernel.MARKS), np.int64))
+        self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
+        self.searches = 0  # how often a view was filled
+        self._lists: Lists | None = None  # made when rows come
+        self._questions: questions.Questions | None = None
+
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    def add(self, asked: Asked) -> None:
+        """Take up a query: it sees the rows from now on."""
+        if not isinstance(asked.score, Linear):
+            raise QueryError(f"TSL ranks by linear() scores, got {asked.score!r}; use another algorithm")
+        most = most_rows(asked.k)
+        if most >= asked.size:
+            most = asked.size + asked.slide + 1  # holds every row, and drops none
+        marks = np.zeros((1, kernel.MARKS), np.int64)
+        marks[0, [kernel.BEGIN, kernel.MOST, kernel.K]] = len(self.views.score), most, asked.k
+        marks[0, [kernel.SINCE, kernel.WHOLE]] = self.seen, 1
+        self.views = kernel.Views(
+            np.concatenate([self.views.score, np.zeros(most)]),
+            np.concatenate([self.views.ordinal, np.zeros(most, np.int64)]),
+            np.concatenate([self.views.marks, marks]),
+        )
+        self.asked.append(asked)
+        self._questions = None
+        old, k = self.tops, max(asked.k, self.tops.score.shape[1])
+        more = ((0, 1), (0, k - old.score.shape[1]))
+        self.tops = Tops(np.pad(old.score, more), np.pad(old.ordinal, more), np.append(old.count, 0))
+
+    def remove(self, number: int) -> None:
+        """Forget a query and its view; those after it move up."""
+        del self.asked[number]
+        marks = self.views.marks
+        begin, most = marks[number, [kernel.BEGIN, kernel.MOST]].tolist()
+        places = slice(begin, begin + most)
+        marks[number + 1 :, kernel.BEGIN] -= most
+        self.views = kernel.Views(
+            np.delete(self.views.score, places), np.delete(self.views.ordinal, places), np.delete(marks, number, axis=0)
+        )
+        self.tops = Tops(*(np.delete(column, number, axis=0) for column in self.tops))
+        self._questions = None
+        if not self.asked:
+            self.rows, self._lists = np.zeros((len(self.attributes), 0)), None
+
+    @property
+    def questions(self) -> questions.Questions:
+        """The scores, as the kernels read them."""
+        if self._questions is None:
+            self._questions = questions_of(self.asked, self.attributes)
+        return self._questions
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def push(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, Results]]:
+        """Take rows, float64 [attributes, rows]; in rounds, the windows whose top-k may have changed: queries, window
+        ends and answers. The iterator must be exhausted, and `tops` brought up to date from it: it does the work."""
+        if not self.asked:
+            self.seen += rows.shape[1]
+            return
+        slide = self.asked[0].slide
+        known = np.ascontiguousarray(np.concatenate([self.rows, rows], axis=1))
+        begin = self.seen - self.rows.shape[1]
+        self.seen += rows.shape[1]
+        if self._lists is None:
+            self._lists = empty_lists(len(self.attributes), self.asked[0].size, slide)
+        rest = -begin % slide  # of a slide that began before anyone asked
+        if 0 < rest <= known.shape[1]:
+            yield from self._run(known[:, :rest], begin, rest)
+            known, begin = known[:, rest:], begin + rest
+        whole = known.shape[1] // slide * slide
+        if whole:
+            yield from self._run(known[:, :whole], begin, slide)
+        self.rows = known[:, whole:].copy()
+
+    def _run(self, rows: np.ndarray, begin: int, length: int) -> Iterator[tuple[np.ndarray, np.ndarray, Results]]:
+        """Take whole cycles of `length` rows each."""
+        rows = np.ascontiguousarray(rows)
+        cycles = rows.shape[1] // length
+        order = rows.reshape(len(rows), cycles, length).argsort(axis=2).reshape(rows.shape)
+        limit = fresh_limit(self.asked[0].size, self.asked[0].slide)
+        progress = np.zeros(kernel.PROGRESS, np.int64)
+        status = None
+        while status != DONE:
+            answers = self._answers()
+            status = kernel.run(
+                self.views, self.questions, self._lists, rows, order, begin, cycles, length, limit, progress, answers
+            )
+            if written := int(answers.used[0]):
+                yield answers.query[:written], answers.window[:written], Results(*answers[2:6])
+        self.searches += int(progress[kernel.REFILLS])
+
+    def _answers(self) -> Answers:
+        room = max(4 * self.tops.score.shape[1], 1 << 16)
+        return answers_room(_ANSWERS, np.empty(room), np.empty(room, np.int64))
+
+    def _take_window(self, window: np.ndarray) -> None:
+        """Make lists of the rows that came last before the slide that has not ended."""
+        size, slide = self.asked[0].size, self.asked[0].slide
+        self._lists = lists = empty_lists(len(self.attributes), size, slide)
+        window = window[:, -size:]
+        end = self.seen - self.rows.shape[1]
+        ordinal = np.arange(end - window.shape[1], end)
+        lists.rows[ordinal % size] = window.T
+        for axis, column in enumerate(window):
+            order = column.argsort()[: len(column) - np.isnan(column).sum()]
+            lists.count[axis, SETTLED] = len(order)
+            lists.value[axis, : len(order)], lists.ordinal[axis, : len(order)] = column[order], ordinal[order]
+
+    def _window(self) -> np.ndarray:
+        """The rows that views may be filled from, oldest first, up to the last slide's end."""
+        if self._lists is None:
+            return np.zeros((len(self.attributes), 0))
+        end = self.seen - self.rows.shape[1]
+        begin = max(end - self.asked[0].size, self._first)
+        return np.ascontiguousarray(self._lists.rows[np.arange(begin, end) % self.asked[0].size].T)
+
+    @property
+    def _first(self) -> int:
+        """The first row that any query sees."""
+        return int(self.views.marks[:, kernel.SINCE].min(initial=self.seen))
+
+    # -- what is held --------------------------------------------------------------------------------------------
+
+    refills = True
+
+    def candidates(self, number: int) -> int:
+        """Rows that a query's view holds."""
+        return int(self.views.marks[number, kernel.COUNT])
+
+    references = candidates
+
+    def missed_at_most(self, number: int, rows: int) -> float:
+        """None: it is exact."""
+        return 0.0
+
+    @property
+    def largest_number(self) -> float:
+        """The greatest of the queries' weights and coordinates, by amount."""
+        return float(max(np.abs(self.questions.point).max(initial=0.0), np.abs(self.questions.weight).max(initial=0.0)))
+
+    def unscored(self, rows: np.ndarray) -> np.ndarray:
+        """How many of the rows have no score, for each query."""
+        out, counts = np.empty(rows.shape[1]), np.zeros(len(self.asked), np.int64)
+        for number in range(len(self.asked)):
+            questions.scores_of(self.questions, number, rows, 0, rows.shape[1], out)
+            counts[number] = np.isnan(out).sum()
+        return counts
+
+    def unscored_among(self, rows: np.ndarray) -> np.ndarray:
+        """The same for rows of moderate numbers: none."""
+        return np.zeros(len(self.asked), np.int64)
+
+    def needed(self, base: int = 0) -> np.ndarray:
+        """Ordinals from `base` on of every row that is in an answer or may come into one, increasing."""
+        if not self.asked:
+            return np.zeros(0, np.int64)
+        tops = self.in_tops()
+        window = np.arange(max(self.seen - self.asked[0].size, self._first, base), self.seen)
+        return np.union1d(tops[tops >= base], window)
+
+    def in_tops(self) -> np.ndarray:
+        """Ordinals in some query's last answer."""
+        ranks = np.arange(self.tops.ordinal.shape[1])
+        return self.tops.ordinal[ranks < self.tops.count[:, None]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays held."""
+        return sum(array.nbytes for array in (self.rows, *self.views, *self.tops, *(self._lists or ())))
+
+    def check_invariants(self) -> None:
+        """AssertionError when a list is not sorted or lacks a row, or a view is not the best rows of the window."""
+        if self._lists is None:
+            return
+        lists, size, end = self._lists, self.asked[0].size, self.seen - self.rows.shape[1]
+        first = max(end - size, self._first)
+        for axis in range(len(self.attributes)):
+            found = []
+            for run in (SETTLED, FRESH):
+                places = slice(run * size, run * size + int(lists.count[axis, run]))
+                value, ordinal = lists.value[axis, places], lists.ordinal[axis, places]
+                assert (value[1:] >= value[:-1]).all(), f"run {run} of list {axis} is not sorted: {value}"
+                live = ordinal >= first
+                assert (value[live] == lists.rows[ordinal[live] % size, axis]).all(), f"list {axis} holds other values"
+                found.append(ordinal[live])
+            column = lists.rows[np.arange(first, end) % size, axis]
+            wanted = first + np.flatnonzero(~np.isnan(column))
+            assert np.array_equal(np.sort(np.concatenate(found)), wanted), f"list {axis} holds {found}, not {wanted}"
+        for number, marks in enumerate(self.views.marks):
+            self._check_view(number, marks, first, end)
+
+    def _check_view(self, number: int, marks: np.ndarray, first: int, end: int) -> None:
+        begin, count = marks[[kernel.BEGIN, kernel.COUNT]].tolist()
+        score, ordinal = self.views.score[begin : begin + count], self.views.ordinal[begin : begin + count]
+        first = max(first, int(marks[kernel.SINCE]))
+        rows = np.ascontiguousarray(self._lists.rows[np.arange(first, end) % self.asked[0].size].T)  # type: ignore[union-attr]
+        scores = np.empty(rows.shape[1])
+        questions.scores_of(self.questions, number, rows, 0, rows.shape[1], scores)
+        ranked = np.lexsort((-np.arange(len(scores)), -scores))[: (~np.isnan(scores)).sum()]
+        state = f"view {number}, {marks}, of rows {first} to {end}: {ordinal}, {score}"
+        assert np.array_equal(ordinal, first + ranked[:count]) and np.array_equal(score, scores[ranked[:count]]), state
+        assert count <= marks[kernel.MOST] and (not count or marks[kernel.OLDEST] <= ordinal.min()), state
+        assert count == len(ranked) if marks[kernel.WHOLE] else count >= marks[kernel.K], state
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Everything remembered, as bytes of `skyband.state`; the queries themselves are the caller's to keep."""
+        arrays = {"rows": self.rows, "window": self._window(), **self.views._asdict()}
+        arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
+        return pack("TSL", {"seen": self.seen, "attributes": list(self.attributes)}, arrays)
+
+    def restore(self, data: bytes) -> None:
+        """Take up what `snapshot` of one with the same queries wrote."""
+        header, arrays = unpack("TSL", data)
+        made_for, marks = header["attributes"], arrays["marks"]
+        if made_for != list(self.attributes) or marks[:, kernel.K].tolist() != [asked.k for asked in self.asked]:
+            raise StateError(f"this state was made for other queries, over {made_for}; restore it with those it was made for")
+        self.seen, self.rows = header["seen"], arrays["rows"]
+        self.views = kernel.Views(*(arrays[name] for name in kernel.Views._fields))
+        self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
+        self._lists = None
+        if self.asked:
+            self._take_window(arrays["window"])
