@@ -21,7 +21,6 @@ from repro.many import NAMES, rounds
 from repro.points import PointSet
 from skyband.algorithms.crowd import Asked, Crowd, resolution
 from skyband.algorithms.tsl import TSL
-from skyband.kernels import crowd as crowd_kernel
 from skyband.kernels import point_grid, pruning
 from skyband.kernels import tsl as tsl_kernel
 from skyband.score import as_tree
@@ -159,7 +158,7 @@ def begin_full(setting: Setting, window: np.ndarray, seed: int = 0) -> Structure
     for q in range(setting.queries):
         points, questions = structure._points, structure.questions
         found = point_grid.search(points, grid, questions, q, end - setting.size, end, score, ordinal, keys, cells)
-        crowd_kernel._fill(structure.state, q, score, ordinal, found)
+        pruning.fill(structure.state, q, score, ordinal, found, end)
     structure._forget_index()  # thresholds are others now
     return structure
 
