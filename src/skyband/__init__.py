@@ -11,7 +11,8 @@ from skyband.algorithms import algorithms
 from skyband.changes import fold
 from skyband.errors import QueryError, SchemaError, SkybandError, StateError
 from skyband.monitor import Monitor
-from skyband.query import Threshold, TopK
+from skyband.pair_score import pair_distance
+from skyband.query import Threshold, TopK, TopKPairs
 from skyband.score import distance, linear, product
 from skyband.window import CountWindow, TimeWindow
 
@@ -27,9 +28,11 @@ __all__ = [
     "Threshold",
     "TimeWindow",
     "TopK",
+    "TopKPairs",
     "algorithms",
     "distance",
     "fold",
     "linear",
+    "pair_distance",
     "product",
 ]

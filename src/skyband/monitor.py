@@ -23,7 +23,7 @@ from skyband.batches import check_keepable, conform, to_table
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
 from skyband.lanes import NEVER, Lane, Rows
-from skyband.query import Query, Threshold, TopK
+from skyband.query import Query
 from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
@@ -78,7 +78,7 @@ class Monitor:
 
     def add(self, query: Query) -> None:
         """Begin to answer `query`. It sees only rows pushed from now on."""
-        if not isinstance(query, TopK | Threshold):
+        if not isinstance(query, Query):
             raise QueryError(f"expected a query such as TopK or Threshold, got {query!r}")
         if query.name in self._queries:
             raise QueryError(

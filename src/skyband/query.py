@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
 from skyband.algorithms import check, settled
 from skyband.errors import QueryError
 from skyband.formulas import Distance, Linear
+from skyband.pairs_query import TopKPairs
+from skyband.query_frame import EMISSIONS, ORDERS, check_frame, whole_k, window_from_json, window_to_json
 from skyband.score import Score, check_score, check_where, score_from_json, score_to_json
-from skyband.window import CountWindow, Duration, TimeWindow, Window
+from skyband.window import CountWindow, Window
 
-ORDERS = ("desc", "asc")
-EMISSIONS = ("changes", "snapshots", "arrivals", "none")
+__all__ = ["EMISSIONS", "ORDERS", "Query", "Threshold", "TopK", "TopKPairs", "query_from_json"]
 
 _MOST_CELLS = 1 << 24  # of a grid
 
@@ -54,11 +54,7 @@ class TopK:
 
     def __post_init__(self) -> None:
         _check_common(self)
-        if isinstance(self.k, bool) or not hasattr(self.k, "__index__"):
-            raise QueryError(f"query {self.name!r}: k must be a whole number, got {self.k!r}")
-        object.__setattr__(self, "k", self.k.__index__())
-        if self.k < 1:
-            raise QueryError(f"query {self.name!r}: k must be at least 1, got {self.k}")
+        object.__setattr__(self, "k", whole_k(self.name, self.k))
         if not _is_number(self.error) or not 0 <= self.error < 1:
             raise QueryError(f"query {self.name!r}: error must be at least 0 and below 1, got {self.error!r}")
         object.__setattr__(self, "error", float(self.error))
@@ -144,37 +140,29 @@ class Threshold:
         return cls(**_from_json(document, callables))
 
 
-Query: TypeAlias = TopK | Threshold
+Query: TypeAlias = TopK | Threshold | TopKPairs
 
 
 def query_from_json(document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> Query:
     """The query that `to_json` of any kind gave."""
+    if "pair_score" in document:
+        return TopKPairs.from_json(document)
     return (Threshold if "above" in document else TopK).from_json(document, callables)
 
 
-def _to_json(query: Query, *own: str) -> dict[str, Any]:
-    kind = "count" if isinstance(query.window, CountWindow) else "time"
-    spans = [_plain(query.window.size), _plain(query.window.slide)]
+def _to_json(query: TopK | Threshold, *own: str) -> dict[str, Any]:
     plain = {name: getattr(query, name) for name in ("name", "order", "emit", "where", *own)}
-    return {**plain, "score": score_to_json(query.score), "window": {kind: spans}}
+    return {**plain, "score": score_to_json(query.score), "window": window_to_json(query.window)}
 
 
 def _from_json(document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     score = score_from_json(document["score"], document["name"], callables)
-    ((kind, (size, slide)),) = document["window"].items()
-    window: Window = CountWindow(size, slide) if kind == "count" else TimeWindow(size, slide)
-    return {**document, "score": score, "window": window}
+    return {**document, "score": score, "window": window_from_json(document["window"])}
 
 
-def _check_common(query: Query) -> None:
+def _check_common(query: TopK | Threshold) -> None:
     """What is asked of every kind of query."""
-    if not isinstance(query.name, str) or not query.name:
-        raise QueryError(f"a query needs a name, a non-empty text; got {query.name!r}")
-    if not isinstance(query.window, CountWindow | TimeWindow):
-        raise QueryError(f"query {query.name!r}: window must be a CountWindow or a TimeWindow, got {query.window!r}")
-    for what, value, known in (("order", query.order, ORDERS), ("emit", query.emit, EMISSIONS)):
-        if value not in known:
-            raise QueryError(f"query {query.name!r}: {what} must be one of {', '.join(map(repr, known))}; got {value!r}")
+    check_frame(query)
     check_score(query.score, query.name)
     check_where(query.where, query.name)
     if isinstance(query.where, Mapping):
@@ -186,6 +174,3 @@ def _is_number(value: object) -> bool:
     """NumPy's numbers are some too, truth values are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
-
-def _plain(span: Duration) -> int | str:
-    return f"{span // timedelta(microseconds=1)} us" if isinstance(span, timedelta) else span

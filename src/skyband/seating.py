@@ -11,8 +11,9 @@ import pyarrow as pa
 from skyband.algorithms import settled, with_error
 from skyband.clock import Clock
 from skyband.errors import QueryError
-from skyband.lanes import CountLane, CrowdLane, Door, Lane, Place, TimeLane, crowd_key
-from skyband.query import Query, Threshold
+from skyband.binding import check_columns
+from skyband.lanes import CountLane, CrowdLane, Door, Lane, PairCountLane, PairTimeLane, Place, TimeLane, crowd_key
+from skyband.query import Query, Threshold, TopKPairs
 from skyband.score import BoundScore, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
 
@@ -20,6 +21,8 @@ from skyband.window import CountWindow
 def place(query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
     """Check a query against the columns; SchemaError when it does not fit them. Changes nothing."""
     size, slide = window_lengths(query, clock)
+    if isinstance(query, TopKPairs):
+        return _pairs_place(query, schema, size, slide)
     above = query.above if isinstance(query, Threshold) else None
     door = Door(score_key(query.score), query.order, where_key(query.where), above)
     algorithm = with_error(query.algorithm, query.error)
@@ -31,6 +34,17 @@ def place(query: Query, schema: pa.Schema, clock: Clock | None) -> Place:
     if isinstance(query.window, CountWindow):
         return Place(query, CountLane, (door, "count", algorithm), size, slide, algorithm, door)
     return Place(query, TimeLane, (door, "time", slide, algorithm), size, slide, algorithm, door, timed=True)
+
+
+def _pairs_place(query: TopKPairs, schema: pa.Schema, size: int, slide: int) -> Place:
+    """The same for a query of pairs."""
+    door = query.door
+    check_columns("score", str(door.score), door.scored, schema)
+    if door.where is not None:
+        check_columns("condition", str(door.where), door.columns, schema)
+    timed = not isinstance(query.window, CountWindow)
+    key = ("pairs", door, slide if timed else None, query.algorithm)
+    return Place(query, PairTimeLane if timed else PairCountLane, key, size, slide, query.algorithm, timed=timed)
 
 
 def window_lengths(query: Query, clock: Clock | None) -> tuple[int, int]:
@@ -83,14 +97,22 @@ def _memory_for(queries: list[Query]) -> Iterator[None]:
 
 def _check_memory(one: Place) -> None:
     """QueryError when a lane could not take the query up for want of memory."""
-    rows = 8 * one.query.k + (one.size + one.slide if settled(one.algorithm)[0].family == "spatial" else 0)
+    spatial = one.algorithm != "auto" and settled(one.algorithm)[0].family == "spatial"
+    rows = 8 * _most(one) + (one.size + one.slide if spatial else 0)
     with _memory_for([one.query]):
         np.empty((rows, 8))
 
 
+def _most(one: Place) -> int:
+    """How many rows, or pairs of them, an answer may have."""
+    if isinstance(one.query, TopKPairs) and not one.timed:
+        return min(one.query.k, one.size * (one.size - 1) // 2)
+    return one.query.k
+
+
 def bind_place(one: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:
     """Add what evaluates the place's score and `where` to `bound`."""
-    if one.door is None:
+    if one.door is None or isinstance(one.query, TopKPairs):
         return
     bound[one.door.score] = bind(one.query.score, schema)
     if one.query.where is not None:

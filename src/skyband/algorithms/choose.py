@@ -31,3 +31,9 @@ from skyband.algorithms.contract import Plan
 def choose(plan: Plan) -> str:
     """The name of the algorithm to use for a plan."""
     return "shared"
+
+
+def choose_pairs(metric: str, order: str, columns: int, rows: int | None) -> str:
+    """The name of the algorithm for a pair score: its metric (empty for any other score), which way, over how many columns,
+    in windows of how many rows (None: not known)."""
+    return "scase"
