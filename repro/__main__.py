@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from repro import many, report, runner
+from repro import many, pairs, report, runner
 from repro.claims import EXPERIMENTS, Verdict, claims_of, judge
 from repro.experiment import Cell, Experiment, OneQuery
 from repro.many import ManyQueries
+from repro.pairs import PairExperiment
 from repro.plot import picture
 
 RESULTS = Path(__file__).parent / "results"
@@ -34,11 +35,14 @@ class Measured:
         self.quick = quick
         self.one: runner.Taken = {}
         self.many: many.Taken = {}
+        self.pairs: pairs.Taken = {}
 
     def cells(self, experiment: Experiment, step: Callable[[str], None]) -> list[Cell]:
         """Every cell of an experiment, by the runner for its kind."""
         if isinstance(experiment, ManyQueries):
             return many.run(experiment, many.QUICK if self.quick else many.FULL, self.many, step)
+        if isinstance(experiment, PairExperiment):
+            return pairs.run(experiment, pairs.QUICK if self.quick else pairs.FULL, self.pairs, step)
         assert isinstance(experiment, OneQuery)
         return runner.run(experiment, runner.QUICK if self.quick else runner.FULL, self.one, step)
 

@@ -1,6 +1,6 @@
 """THE TABLE: what each paper says must hold, one row a claim. `judge` says of each data set whether it does.
 
-The claims of TODS15, of which there are many, stand beside its experiments.
+The claims of TODS15 and ICDE12 stand beside their experiments.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from repro import tkde17, tods15
+from repro import icde12, tkde17, tods15
 from repro.claim import NOISE, Claim
 from repro.experiment import Cell, Experiment, lines_of
 from repro.relations import RELATIONS, Line, mean
 from repro.streams import Source
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*tkde17.EXPERIMENTS, *tods15.EXPERIMENTS)}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiment in (*tkde17.EXPERIMENTS, *tods15.EXPERIMENTS, *icde12.EXPERIMENTS)
+}
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not comparable"
 
@@ -125,6 +127,7 @@ CLAIMS: tuple[Claim, ...] = (
         "minTopK, all held",
     ),
     *tods15.CLAIMS,
+    *icde12.CLAIMS,
 )
 
 

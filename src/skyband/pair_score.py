@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from skyband.parser import parse
 
 if TYPE_CHECKING:
     from skyband.algorithms.pairs import Plain, Scoring
+    from skyband.kernels.expression import Program
 
 METRICS = ("l1", "l2", "product")
 OLDER, NEWER = "a.", "b."
@@ -39,9 +40,10 @@ class PairDistance:
     metric: str = "l2"
 
     def __post_init__(self) -> None:
-        if isinstance(self.columns, str) or not isinstance(self.columns, Iterable):
-            raise QueryError(f"pair_distance takes a list of column names, got {self.columns!r}; write ['x', 'y']")
-        object.__setattr__(self, "columns", tuple(self.columns))
+        given: Any = self.columns
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise QueryError(f"pair_distance takes a list of column names, got {given!r}; write ['x', 'y']")
+        object.__setattr__(self, "columns", tuple(given))
         if not self.columns or any(not isinstance(name, str) or not name for name in self.columns):
             raise QueryError(f"pair_distance needs the names of one or more columns, got {self.columns!r}; write ['x', 'y']")
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
@@ -258,7 +260,7 @@ class _PairLowering(Lowering):
     def _moving(self, tree: Call) -> tuple[str, ...]:
         return tuple(name for name in tree.columns() if name.startswith(OLDER))
 
-    def halves(self):  # type: ignore[no-untyped-def]
+    def halves(self) -> tuple[Program, Program, tuple[float, ...], int]:
         """Both parts, the constants, and how many registers there are besides."""
         whole = self.finished()
         return self._program(self.before), whole.program, whole.constants, whole.registers

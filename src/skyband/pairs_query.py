@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,9 +47,13 @@ class TopKPairs:
     def __post_init__(self) -> None:
         check_frame(self)
         object.__setattr__(self, "k", whole_k(self.name, self.k))
-        for what, read, given in (("score", score_tree, self.score), ("where", where_tree, self.where)):
+        readers: list[tuple[str, Callable[[Any], object], Any]] = [
+            ("score", score_tree, self.score),
+            ("where", where_tree, self.where),
+        ]
+        for what, read, given in readers:
             try:
-                read(given)  # type: ignore[operator]
+                read(given)
             except QueryError as problem:
                 raise QueryError(f"query {self.name!r}: {what}: {problem}") from None
         if isinstance(self.where, Mapping):

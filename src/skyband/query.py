@@ -173,4 +173,3 @@ def _check_common(query: TopK | Threshold) -> None:
 def _is_number(value: object) -> bool:
     """NumPy's numbers are some too, truth values are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
-

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.algorithms import settled, with_error
+from skyband.binding import check_columns
 from skyband.clock import Clock
 from skyband.errors import QueryError
-from skyband.binding import check_columns
 from skyband.lanes import CountLane, CrowdLane, Door, Lane, PairCountLane, PairTimeLane, Place, TimeLane, crowd_key
 from skyband.query import Query, Threshold, TopKPairs
 from skyband.score import BoundScore, bind, bind_where, score_key, where_key

@@ -100,11 +100,15 @@ class PairStructure(ABC):
     """One structure over one pair score."""
 
     shares: ClassVar[bool] = True  # serves queries with windows of different sizes
-    answers: Answers
 
     def __init__(self, scoring: Scoring) -> None:
         self.scoring = scoring
         self.next = 0  # ordinal of the next row
+
+    @property
+    @abstractmethod
+    def answers(self) -> Answers:
+        """What each query's pairs are now; of a watched one perhaps ahead of its last window."""
 
     def begin_at(self, ordinal: int) -> None:
         """Let the first row have this ordinal."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from skyband.kernels import pairs_band as band
@@ -17,9 +19,11 @@ def check_skyband(state: Skyband, boxes: Boxes) -> None:
     score, a, b = (column[:count] for column in state.band)
     shown = f"K={k}, reach {marks[band.REACH]}, pairs (score, a, b) {list(zip(score.tolist(), a.tolist(), b.tolist()))}"  # noqa: B905
     assert marks[band.PENDING] == 0 and marks[band.SCAN] == band.IDLE, shown
-    assert not np.isnan(score).any() and (a < b).all() and (a >= marks[band.REACH]).all() and (b < marks[band.NEXT]).all(), shown
+    assert not np.isnan(score).any() and (a < b).all() and (a >= marks[band.REACH]).all() and (b < marks[band.NEXT]).all(), (
+        shown
+    )
     keys = list(zip((-score).tolist(), (-a).tolist(), (-b).tolist(), strict=True))
-    assert all(above < below for above, below in zip(keys, keys[1:], strict=False)), f"out of order: {shown}"
+    assert all(above < below for above, below in pairwise(keys)), f"out of order: {shown}"
     for place in range(count):
         down = np.sort(a[: place + 1])
         assert (a[:place] >= a[place]).sum() < k, f"the pair at {place} is dominated: {shown}"
@@ -32,7 +36,9 @@ def check_skyband(state: Skyband, boxes: Boxes) -> None:
 
 def _limit(state: Skyband, newest: int) -> float:
     """The least score of a pair with this `a` that K pairs of the band do not dominate, less what is tied with it."""
-    held = [s for s, a in zip(*(column[: state.marks[band.BAND]].tolist() for column in state.band[:2]), strict=True) if a >= newest]
+    held = [
+        s for s, a in zip(*(column[: state.marks[band.BAND]].tolist() for column in state.band[:2]), strict=True) if a >= newest
+    ]
     k = int(state.marks[band.K])
     return held[k - 1] if len(held) >= k else -np.inf
 
@@ -43,14 +49,15 @@ def _check_tail(state: Skyband, shown: str) -> None:
     assert (ordinal[1:] > ordinal[:-1]).all() and (ordinal < marks[band.NEXT]).all(), ordinal
     count = int(marks[band.SEGMENTS])
     begin = segments.begin[:count]
-    assert (begin[1:] < begin[:-1]).all() and begin[-1] <= marks[band.HEAD] or marks[band.STOP] == marks[band.HEAD], begin
-    for j in range(1, count):
-        if marks[band.HEAD] < begin[j - 1] <= marks[band.STOP]:
-            newest = int(state.tail.ordinal[begin[j - 1] - 1])
-            limit = segments.limit[j]
+    assert (begin[1:] < begin[:-1]).all() and begin[-1] <= marks[band.HEAD], begin
+    limits = {int(begin[j - 1] - 1): segments.limit[j] for j in range(1, count)}
+    limits |= {place: segments.young[place - begin[0]] for place in range(int(begin[0]), int(marks[band.LAID]))}
+    for place, limit in limits.items():
+        if marks[band.HEAD] <= place < marks[band.STOP]:
+            newest = int(state.tail.ordinal[place])
             true = _limit(state, newest)
             close = np.isnan(limit) or true <= limit <= np.nextafter(true, np.inf)
-            assert close, f"segment {j} up to {newest} has the limit {limit}, should be about {true}: {shown}"
+            assert close, f"rows up to {newest} have the limit {limit}, should be about {true}: {shown}"
 
 
 def _check_answers(state: Skyband, shown: str) -> None:
@@ -58,7 +65,7 @@ def _check_answers(state: Skyband, shown: str) -> None:
     for q, count in enumerate(answers.count.tolist()):
         score, a, b = (column[q, :count] for column in answers[:3])
         keys = list(zip((-score).tolist(), (-a).tolist(), (-b).tolist(), strict=True))
-        assert all(above < below for above, below in zip(keys, keys[1:], strict=False)), (q, keys)
+        assert all(above < below for above, below in pairwise(keys)), (q, keys)
         assert count <= answers.k[q] <= state.marks[band.K], (q, count, shown)
         assert (a >= answers.first[q]).all(), (q, a, answers.first[q])
         assert count == 0 or answers.oldest[q] <= a.min(), (q, a, answers.oldest[q])

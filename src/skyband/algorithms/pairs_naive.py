@@ -127,7 +127,9 @@ class PairNaive(PairStructure):
         header, arrays = unpack(type(self).__name__, data)
         if header["made_for"] != self._made_for:
             made_for = header["made_for"]
-            raise StateError(f"this state was made for {made_for}, this structure for {self._made_for}; restore one built alike")
+            raise StateError(
+                f"this state was made for {made_for}, this structure for {self._made_for}; restore one built alike"
+            )
         self._state = kernel.Naive(
             tail=Tail(arrays["columns"], arrays["ordinal"]),
             newer=arrays["newer"],

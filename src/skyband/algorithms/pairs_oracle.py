@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from skyband.algorithms.pairs import Answered, PairStructure, Scoring, empty_answers, with_query, without_query
+from skyband.kernels.pairs_band import Answers
 from skyband.kernels.tables import Windows
 from skyband.state import pack, unpack
 
@@ -23,20 +24,24 @@ class PairOracle(PairStructure):
     def __init__(self, scoring: Scoring) -> None:
         super().__init__(scoring)
         assert scoring.plain is not None, "the oracle scores with NumPy"
-        self.answers = empty_answers()
+        self._answers = empty_answers()
         self._first = 0  # ordinal of the first row held
         self._older, self._newer = np.zeros((scoring.older, 0)), np.zeros((scoring.newer, 0))
         self._sides = np.zeros(0, np.uint8)
+
+    @property
+    def answers(self) -> Answers:
+        return self._answers
 
     def begin_at(self, ordinal: int) -> None:
         super().begin_at(ordinal)
         self._first = ordinal
 
     def add(self, k: int, *, watched: bool, first: int) -> None:
-        self.answers = with_query(self.answers, k, False, first, 0)
+        self._answers = with_query(self.answers, k, False, first, 0)
 
     def remove(self, at: int) -> None:
-        self.answers = without_query(self.answers, at)
+        self._answers = without_query(self.answers, at)
 
     def advance(
         self, older: np.ndarray, newer: np.ndarray, sides: np.ndarray, windows: Windows, reach: np.ndarray
@@ -90,7 +95,7 @@ class PairOracle(PairStructure):
         assert self._first + len(self._sides) == self.next, (self._first, len(self._sides), self.next)
 
     def snapshot(self) -> bytes:
-        arrays = {"older": self._older, "newer": self._newer, "sides": self._sides}
+        arrays: dict[str, np.ndarray] = {"older": self._older, "newer": self._newer, "sides": self._sides}
         arrays |= {f"answers.{name}": column for name, column in self.answers._asdict().items()}
         return pack(type(self).__name__, {"next": self.next, "first": self._first}, arrays)
 
@@ -98,4 +103,4 @@ class PairOracle(PairStructure):
         header, arrays = unpack(type(self).__name__, data)
         self.next, self._first = header["next"], header["first"]
         self._older, self._newer, self._sides = arrays["older"], arrays["newer"], arrays["sides"]
-        self.answers = type(self.answers)(**{name: arrays[f"answers.{name}"] for name in self.answers._fields})
+        self._answers = Answers(**{name: arrays[f"answers.{name}"] for name in Answers._fields})

@@ -35,7 +35,11 @@ class Basic(PairSkyband):
 
     def _take_answers(self, answers: Answers) -> None:
         super()._take_answers(answers)
-        self._state.marks[band.K] = int(answers.k.max(initial=1))
+        state, count = self._state, int(self._state.marks[band.BAND])
+        kept = np.flatnonzero(state.kth[:count] < state.marks[band.K])  # a smaller K may have more dominated
+        for column in (*state.band, state.kth):
+            column[: len(kept)] = column[kept]
+        state.marks[band.BAND] = len(kept)
 
     def _merge(self) -> None:
         """No pair waits, and `kth` counts dominators here."""

@@ -76,7 +76,7 @@ class PairSkyband(PairStructure):
         self._state.marks[[band.NEXT, band.REACH]] = ordinal
 
     @property
-    def answers(self) -> Answers:  # type: ignore[override]
+    def answers(self) -> Answers:
         return self._state.answers
 
     # -- queries -------------------------------------------------------------------------------------------------
@@ -208,7 +208,16 @@ class PairSkyband(PairStructure):
     @property
     def nbytes(self) -> int:
         state = self._state
-        named = (state.tail, state.band, state.pending, state.segments, state.answers, state.tree, self._boxes, self._scorer[:5])
+        named = (
+            state.tail,
+            state.band,
+            state.pending,
+            state.segments,
+            state.answers,
+            state.tree,
+            self._boxes,
+            self._scorer[:5],
+        )
         return sum(array.nbytes for part in named for array in part) + state.kth.nbytes + state.heap.nbytes
 
     def figures(self) -> dict[str, Any]:
@@ -226,6 +235,7 @@ class PairSkyband(PairStructure):
         state, marks = self._state, self._state.marks
         held, pairs = slice(int(marks[band.HEAD]), int(marks[band.STOP])), slice(0, int(marks[band.BAND]))
         arrays = {"tail.columns": state.tail.columns[:, held], "tail.ordinal": state.tail.ordinal[held], "marks": marks}
+        arrays["kth"] = state.kth[pairs]
         arrays |= {f"band.{name}": column[pairs] for name, column in state.band._asdict().items()}
         arrays |= {f"answers.{name}": column for name, column in state.answers._asdict().items()}
         if marks[band.RUNS]:
@@ -243,19 +253,22 @@ class PairSkyband(PairStructure):
         header, arrays = unpack(type(self).__name__, data)
         mine = [self.scoring.older, self.scoring.newer, self.scoring.order, self.access]
         if header["made_for"] != mine:
-            raise StateError(f"this state was made for {header['made_for']}, this structure for {mine}; restore one built alike")
+            raise StateError(
+                f"this state was made for {header['made_for']}, this structure for {mine}; restore one built alike"
+            )
         marks, columns = arrays["marks"], arrays["tail.columns"]
         rows, pairs = columns.shape[1], len(arrays["band.score"])
         room = rows + rows // _SPARE + BLOCK
         tail, held, k = _tail(len(columns), room), _pairs(pairs + _FIRST_ROOM), int(marks[band.K])
         tail.columns[:, :rows], tail.ordinal[:rows] = columns, arrays["tail.ordinal"]
-        for name, column in held._asdict().items():
-            column[:pairs] = arrays[f"band.{name}"]
+        kth = np.zeros(len(held.score), np.int64)
+        for name, column in (*held._asdict().items(), ("kth", kth)):
+            column[:pairs] = arrays[name if name == "kth" else f"band.{name}"]
         marks[[band.HEAD, band.STOP]] = 0, rows
         self._state = self._state._replace(
             tail=tail,
             band=held,
-            kth=np.zeros(len(held.score), np.int64),
+            kth=kth,
             segments=_segments(room),
             heap=np.zeros(k, np.int64),
             answers=Answers(**{name: arrays[f"answers.{name}"] for name in Answers._fields}),
@@ -279,12 +292,12 @@ def _pairs(room: int) -> Pairs:
 
 def _segments(rows: int) -> Segments:
     room = rows // BLOCK + 16
-    return Segments(np.zeros(room, np.int64), np.zeros(room))
+    return Segments(np.zeros(room, np.int64), np.zeros(room), np.zeros(band.YOUNG_ROWS))
 
 
 def _tree(room: int, k: int) -> Tree:
-    columns = [np.zeros(room, np.int64) for _ in range(4)]
-    return Tree(*columns, np.zeros(6 * DEPTH, np.int64), np.zeros(k + DEPTH, np.int64))
+    place, left, right, items = (np.zeros(room, np.int64) for _ in range(4))
+    return Tree(place, left, right, items, np.zeros(6 * DEPTH, np.int64), np.zeros(k + DEPTH, np.int64))
 
 
 def _boxes(columns: int, boxed: int, rows: int) -> Boxes:

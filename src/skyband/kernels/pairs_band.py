@@ -42,12 +42,13 @@ WINDOW = 18  # the next window to answer in the current call
 USED = 19  # places used in its results
 MERGES = 20  # how often waiting pairs have joined the band
 SCORED = 21  # pairs scored so far
-MARKS = 22
+LAID = 22  # place up to which rows have a limit
+MARKS = 23
 
 IDLE = -1
 DEPTH = 64  # of a tree of pairs, at most
 _FEW = 32  # pairs that may wait before a small band is rebuilt
-_FIRST = 8  # rows of the youngest segment, which has no limit
+YOUNG_ROWS = 128  # the newest rows, of which each has a limit of its own
 NOT_WATCHED = -1  # in Answers.mark: read when asked, not kept up
 _SEEN_ALL = -2  # in Answers.mark, during a merge: has been shown every waiting pair
 
@@ -68,11 +69,13 @@ class Pairs(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """Stretches of the tail, newest first: segment j reaches from begin[j] up to begin[j - 1], the first one to STOP.
-    A pair with one of its rows matters only if its score is at least limit[j]."""
+    """Stretches of the tail, newest first: segment j reaches from begin[j] up to begin[j - 1]; the first one, of the newest
+    rows, up to STOP. A pair with one of its rows matters only if its score is at least limit[j]. In the first segment each
+    row has a limit of its own, and those that came after it was laid have none."""
 
     begin: np.ndarray  # int64
     limit: np.ndarray  # float64; NaN: none matters
+    young: np.ndarray  # float64 [YOUNG_ROWS]: the limits of the rows from begin[0] on
 
 
 class Answers(NamedTuple):
@@ -131,9 +134,7 @@ def above(score, a, b, other_score, other_a, other_b):
 @lean
 def merge(state):
     """Let the waiting pairs join: sort them, merge, drop whoever has K dominators or has left. The joint rebuild of
-    skyband and staircase, O(pairs log K). The band must have room for all of them.
-
-    Returns the step of the staircase at which runs older than the tail go on (`kernels.pairs_boxes`)."""
+    skyband and staircase, O(pairs log K). The band must have room for all of them. Limits are to be read off it again."""
     marks, band, pending = state.marks, state.band, state.pending
     waiting = marks[PENDING]
     _offer_rest(state)
@@ -158,7 +159,6 @@ def merge(state):
     marks[TREE] = 0
     marks[MERGES] += 1
     marks[SOFT] = min(marks[BAND] // 4 + _FEW, len(pending.score) - BLOCK)
-    return lay_segments(state)
 
 
 @lean
@@ -226,12 +226,24 @@ def limit_of(state, newest, place):
 
 @lean
 def lay_segments(state):
-    """Cut the tail into segments, doubling from the newest row on up to a block, and read their limits off the staircase.
+    """Cut the tail into segments, growing from the newest rows on up to a block, and read limits off the staircase.
     Returns the step it has come to."""
     marks, segments, ordinal = state.marks, state.segments, state.tail.ordinal
-    place, step, count = marks[STOP] - _FIRST, _FIRST, 1
-    segments.begin[0], segments.limit[0] = place, -np.inf
     step_down = marks[BAND]
+    place = marks[STOP]
+    marks[LAID] = place
+    while place > marks[HEAD] and marks[STOP] - place < YOUNG_ROWS:
+        place -= 1
+        newest = ordinal[place]
+        while step_down > 0 and state.kth[step_down - 1] >= newest:
+            step_down -= 1
+        segments.young[marks[STOP] - 1 - place] = limit_of(state, newest, step_down)
+    segments.begin[0] = place
+    count = marks[STOP] - place
+    for i in range(count >> 1):  # they were found from the newest on
+        j = count - 1 - i
+        segments.young[i], segments.young[j] = segments.young[j], segments.young[i]
+    count, step = 1, YOUNG_ROWS
     while place > marks[HEAD]:
         newest = ordinal[place - 1]
         while step_down > 0 and state.kth[step_down - 1] >= newest:

@@ -13,7 +13,21 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.jit import lean
-from skyband.kernels.pairs_band import BAND, HEAD, LEAF, NEXT, PENDING, REACH, RUN, RUNS, RUNS_HEAD, SCORED, limit_of, merge
+from skyband.kernels.pairs_band import (
+    BAND,
+    HEAD,
+    LEAF,
+    NEXT,
+    PENDING,
+    REACH,
+    RUN,
+    RUNS,
+    RUNS_HEAD,
+    SCORED,
+    lay_segments,
+    limit_of,
+    merge,
+)
 from skyband.kernels.pairs_score import KIND, L1, PRODUCT, fill, promising
 
 LEAF_ROWS = 64
@@ -36,15 +50,24 @@ class Boxes(NamedTuple):
     ordinal: np.ndarray  # int64 [room]
     runs: np.ndarray  # int64 [room for runs, FIELDS]
     limit: np.ndarray  # float64 [room for runs]
-    low: np.ndarray  # float64 [2 * leaves, columns]: box i of a run lies at NODE + i; 1 is the whole, 2 i and 2 i + 1 its halves
+    low: (
+        np.ndarray
+    )  # float64 [2 * leaves, columns]: box i of a run lies at NODE + i; 1 is the whole, 2 i and 2 i + 1 its halves
     high: np.ndarray  # float64 [2 * leaves, columns]
     marks: np.ndarray  # int64 [MARKS]
 
 
 @lean
 def merge_all(state, boxes):
-    """Let the waiting pairs join the band, then read the runs' limits off its staircase."""
-    step = merge(state)
+    """Let the waiting pairs join the band, then read all limits off its staircase."""
+    merge(state)
+    lay_again(state, boxes)
+
+
+@lean
+def lay_again(state, boxes):
+    """Read the limits of segments and runs off the staircase."""
+    step = lay_segments(state)
     for r in range(state.marks[RUNS] - 1, state.marks[RUNS_HEAD] - 1, -1):
         newest = boxes.runs[r, NEWEST]
         while step > 0 and state.kth[step - 1] >= newest:

@@ -47,6 +47,8 @@ def run(state, scorer, begin, older, newer, sides, windows, reach, results):
             if marks[STOP] == len(state.count):
                 return TAIL_FULL
             place = marks[STOP]
+            while marks[HEAD] < place and state.tail.ordinal[marks[HEAD]] < marks[REACH]:
+                marks[HEAD] += 1
             for j in range(older.shape[0]):
                 state.tail.columns[j, place] = older[j, row]
             for j in range(newer.shape[0]):

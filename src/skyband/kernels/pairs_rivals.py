@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean
-from skyband.kernels.pairs_band import BAND, HEAD, IDLE, K, NEXT, REACH, SCAN, SCORED, STOP, USED, WINDOW, above, read_linear
-from skyband.kernels.pairs_run import BAND_FULL, DONE, NEWER, OLDER, RESULTS_FULL, TAIL_FULL, hand_out
+from skyband.kernels.pairs_band import BAND, HEAD, IDLE, NEXT, REACH, SCAN, SCORED, STOP, USED, WINDOW, K, above, read_linear
+from skyband.kernels.pairs_run import BAND_FULL, DONE, NEWER, OLDER, RESULTS_FULL, TAIL_FULL, hand_out, read_tree
 from skyband.kernels.pairs_score import meet, score
 from skyband.kernels.tables import SAME
 
@@ -114,3 +114,13 @@ def _drop_expired(state):
             state.kth[kept] = state.kth[place]
             kept += 1
     marks[BAND] = kept
+
+
+@lean
+def read_often(state, q, first, times, by_tree):
+    """Read a query's answer many times, so that what is measured is the reading."""
+    for _ in range(times):
+        if by_tree:
+            read_tree(state, q, first)
+        else:
+            read_linear(state, q, first)

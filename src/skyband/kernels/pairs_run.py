@@ -13,6 +13,7 @@ from skyband.kernels.pairs_band import (
     BY_TREE,
     HEAD,
     IDLE,
+    LAID,
     LEAF,
     NEXT,
     NOT_WATCHED,
@@ -30,11 +31,12 @@ from skyband.kernels.pairs_band import (
     offer_waiting,
     read_linear,
 )
-from skyband.kernels.pairs_boxes import BOXED, OUT_OF_ROOM, merge_all, search
-from skyband.kernels.pairs_score import fill, meet, promising
+from skyband.kernels.pairs_boxes import BOXED, OUT_OF_ROOM, lay_again, merge_all, search
+from skyband.kernels.pairs_score import fill, meet, promising, score
 from skyband.kernels.pairs_tree import build, find
 from skyband.kernels.tables import SAME
 
+_MOST_UNLAID = 64  # newest rows without a limit, where hardly any pair joins
 OLDER, NEWER = 1, 2  # bits of a row's sides: what it may be in a pair
 
 DONE, RESULTS_FULL, BAND_FULL, TAIL_FULL, BOX_DUE = 0, 1, OUT_OF_ROOM, 3, 4  # why `run` returns
@@ -78,6 +80,7 @@ def run(state, boxes, scorer, begin, older, newer, sides, windows, reach, result
 
 @lean
 def hand_out(answers, q, results, w, used):
+    """Write a query's answer into the results of a window; returns the places used by then."""
     count = answers.count[q]
     for r in range(count):
         results.score[used + r] = answers.score[q, r]
@@ -98,6 +101,8 @@ def _take(state, boxes, scorer, older, newer, sides, row):
             merge_all(state, boxes)
         while marks[HEAD] < marks[STOP] and tail.ordinal[marks[HEAD]] < marks[REACH]:
             marks[HEAD] += 1
+        if marks[STOP] - marks[LAID] > _MOST_UNLAID:
+            lay_again(state, boxes)
         if boxes.marks[BOXED] and marks[STOP] - marks[HEAD] >= 2 * boxes.marks[BOXED]:
             return BOX_DUE
         if marks[STOP] == len(tail.ordinal):
@@ -130,6 +135,17 @@ def _scan(state, boxes, scorer):
     marks, segments, tail, pending = state.marks, state.segments, state.tail, state.pending
     sign, place, j = scorer.sign[0], marks[SCAN], 0
     while place > marks[HEAD]:
+        if place > segments.begin[0]:
+            begin = max(max(segments.begin[0], marks[HEAD]), place - BLOCK)
+            if marks[PENDING] + place - begin > len(pending.score):
+                marks[SCAN] = place
+                if marks[BAND] + marks[PENDING] > len(state.band.score):
+                    return BAND_FULL
+                merge_all(state, boxes)
+                continue
+            _scan_young(state, scorer, begin, place)
+            place = begin
+            continue
         while segments.begin[j] >= place:
             j += 1
         begin, limit = max(max(segments.begin[j], marks[HEAD]), place - BLOCK), segments.limit[j]
@@ -145,15 +161,36 @@ def _scan(state, boxes, scorer):
             fill(scorer, tail.columns, begin, place - begin)
             wait, newest = marks[PENDING], marks[NEXT]
             for i in range(place - begin):
-                score = sign * scorer.buffer[i]
-                if score >= limit:
-                    pending.score[wait], pending.a[wait], pending.b[wait] = score, tail.ordinal[begin + i], newest
+                turned = sign * scorer.buffer[i]
+                if turned >= limit:
+                    pending.score[wait], pending.a[wait], pending.b[wait] = turned, tail.ordinal[begin + i], newest
                     wait += 1
             marks[PENDING] = wait
         marks[SCORED] += place - begin
         place = begin
     marks[SCAN] = place
     return DONE
+
+
+@lean
+def _scan_young(state, scorer, begin, place):
+    """The same for a stretch of the newest rows, each against its own limit."""
+    marks, young, ordinal, pending = state.marks, state.segments.young, state.tail.ordinal, state.pending
+    sign, newest, wait = scorer.sign[0], marks[NEXT], marks[PENDING]
+    score(scorer, state.tail.columns, begin, place - begin)
+    first = state.segments.begin[0]
+    for at in range(begin, min(place, marks[LAID])):
+        turned = sign * scorer.buffer[at - begin]
+        if turned >= young[at - first]:
+            pending.score[wait], pending.a[wait], pending.b[wait] = turned, ordinal[at], newest
+            wait += 1
+    for at in range(max(begin, marks[LAID]), place):
+        turned = sign * scorer.buffer[at - begin]
+        if turned == turned:
+            pending.score[wait], pending.a[wait], pending.b[wait] = turned, ordinal[at], newest
+            wait += 1
+    marks[PENDING] = wait
+    marks[SCORED] += place - begin
 
 
 @lean
@@ -183,9 +220,15 @@ def answer(state, q, first):
 
 @lean
 def _read(state, q, first):
-    if not state.marks[BY_TREE]:
+    if state.marks[BY_TREE]:
+        read_tree(state, q, first)
+    else:
         read_linear(state, q, first)
-        return
+
+
+@lean
+def read_tree(state, q, first):
+    """The best k pairs of the band with `a` from `first` on, by the tree, which is made where it is missing."""
     if not state.marks[TREE]:
         build(state)
     answers, band = state.answers, state.band

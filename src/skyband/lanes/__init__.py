@@ -19,9 +19,7 @@ from skyband.lanes.crowd import CrowdLane, crowd_key
 from skyband.lanes.pairs_windows import PairCountLane, PairTimeLane
 from skyband.lanes.time import TimeLane
 
-KINDS: dict[str, type[Lane]] = {
-    lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane, PairCountLane, PairTimeLane)
-}
+KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane, PairCountLane, PairTimeLane)}
 """The lanes by their names in saved state."""
 
 __all__ = [

@@ -167,8 +167,10 @@ class PairLane(Lane):
 
     def _oldest(self, reach: int) -> int:
         """No row before this ordinal is in a coming window, which begin at `reach`, or in an answer."""
-        answers = self.structure.answers
-        return min([reach, *(int(answers.a[q, :count].min(initial=reach)) for q, count in enumerate(answers.count.tolist()))])
+        for held in (self.structure.answers, self.reported):
+            for q, count in enumerate(held.count.tolist()):
+                reach = int(held.a[q, :count].min(initial=reach))
+        return reach
 
     def _seq_of(self, ordinal: np.ndarray) -> np.ndarray:
         if not self.timed:
@@ -178,9 +180,10 @@ class PairLane(Lane):
         return seq
 
     def top(self, at: int) -> tuple[np.ndarray, Names]:
-        answers = self.structure.answers
-        held = slice(0, int(answers.count[at]))
-        return answers.score[at, held].copy(), np.stack([self._seq_of(column[at, held]) for column in (answers.a, answers.b)])
+        # an answer that is kept up may be ahead of the last window
+        kept = self.structure.answers if self.members[at].emission == 0 else self.reported
+        held = slice(0, int(kept.count[at]))
+        return kept.score[at, held].copy(), np.stack([self._seq_of(column[at, held]) for column in (kept.a, kept.b)])
 
     def needed(self, base: int = 0) -> np.ndarray:
         seqs = self.live.seqs(base)
@@ -200,7 +203,11 @@ class PairLane(Lane):
     # -- state ---------------------------------------------------------------------------------------------------
 
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        header = self.header() | {"algorithm": self.algorithm, "sinces": self.sinces, "reach": self.reach, "floor": self.floor} | self._numbers()
+        header = (
+            self.header()
+            | {"algorithm": self.algorithm, "sinces": self.sinces, "reach": self.reach, "floor": self.floor}
+            | self._numbers()
+        )
         arrays = {"structure": np.frombuffer(self.structure.snapshot(), np.uint8), **self.live.save(), **self._arrays()}
         arrays |= {f"ranked.{at}": member.ranked for at, member in enumerate(self.members)}
         return header, arrays | {f"reported.{name}": column for name, column in self.reported._asdict().items()}
@@ -261,5 +268,5 @@ def _nothing_reported() -> Reported:
 def _with_one_more(reported: Reported, k: int) -> Reported:
     """Room for another query, to which nothing was reported."""
     missing = max(k - reported.score.shape[1], 0)
-    whole = [np.pad(column, ((0, 1), (0, missing))) for column in reported[:3]]
-    return type(reported)(*whole, np.pad(reported.count, (0, 1)))
+    score, a, b = (np.pad(column, ((0, 1), (0, missing))) for column in reported[:3])
+    return type(reported)(score, a, b, np.pad(reported.count, (0, 1)))

@@ -101,9 +101,7 @@ class PairTimeLane(PairLane):
         self.pane_begin = np.concatenate([self.pane_begin, begin + cuts])
         parts = []
         for q, (m, since) in enumerate(zip(self.members, self.sinces, strict=True)):
-            held = time_windows(
-                q, m.size, m.slide, self.closed, upto, self.pane_time, self.pane_begin, self.fed, m.emission
-            )
+            held = time_windows(q, m.size, m.slide, self.closed, upto, self.pane_time, self.pane_begin, self.fed, m.emission)
             parts.append(held._replace(first=np.maximum(held.first, since)))
         self.closed = upto
         gone = int(np.searchsorted(self.pane_time, upto - max(member.size for member in self.members)))
