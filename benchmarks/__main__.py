@@ -1,10 +1,11 @@
-"""`./run bench [numbers|grid|spark]`: tables for people, JSON and pictures for the record."""
+"""`./run bench [numbers|pairs|grid|spark]`: tables for people, JSON and pictures for the record."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,19 +37,33 @@ def _write(name: str, document: dict[str, Any]) -> Path:
 @app.command("numbers")
 def numbers_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
     """The promised figures, each beside its yardstick."""
-    table = Table("what", "beside", "hold", "measured", "", "detail", title="Numbers to hold")
+    _show("Numbers to hold", "numbers", lambda say: numbers.figures(say, quick=quick))
+
+
+def _show(title: str, name: str, measured: Callable[[Callable[[str], None]], Iterable[numbers.Figure]]) -> None:
+    """Figures as a table for people and a file for the record."""
+    table = Table("what", "beside", "hold", "measured", "", "detail", title=title)
     found = []
     with console.status("warming up") as status:
-        for figure in numbers.figures(lambda text: status.update(text), quick=quick):
+        for figure in measured(lambda text: status.update(text)):
             found.append(figure)
             sign = "≤" if figure.at_most else "≥"
-            mark = "[green]holds[/]" if figure.holds else "[red]missed[/]"
+            mark = "" if not figure.hold else "[green]holds[/]" if figure.holds else "[red]missed[/]"
             hold = f"{sign} {figure.hold:g} {figure.unit}" if figure.hold else ""
             table.add_row(figure.what, figure.yardstick, hold, f"{figure.measured:.3g}", mark, figure.detail)
             console.log(f"{figure.what} / {figure.yardstick}: {figure.measured:.3g} {figure.unit} ({figure.detail})")
     console.print(table)
-    path = _write("numbers", {"figures": [figure.as_json() for figure in found]})
-    console.print(f"written to {path}; {sum(f.holds for f in found)} of {len(found)} hold")
+    path = _write(name, {"figures": [figure.as_json() for figure in found]})
+    promised = [figure for figure in found if figure.hold]
+    console.print(f"written to {path}; {sum(figure.holds for figure in promised)} of {len(promised)} hold")
+
+
+@app.command("pairs")
+def pairs_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
+    """Pairs of rows beside scores alone, and other figures of theirs."""
+    from benchmarks.pairs import pair_figures
+
+    _show("Pairs", "pairs", lambda say: pair_figures(say, numbers.Figure, quick=quick))
 
 
 @app.command("grid")

@@ -251,6 +251,7 @@ def test_the_skyband_is_as_small_as_theory_says() -> None:
         structure = made("scase", 2, "l1", "asc", [(size, 500, k)])
         feed(structure, points_of("uniform", 2, 2 * size, seed), [(size, 500, k)], [], check=False)
         counts.append(structure.candidates)
+    k = int(structure._state.marks[pairs_band.K])  # type: ignore[attr-defined]
     theory = k + 2 * k * math.log(size / math.sqrt(2 * k))
     assert abs(np.mean(counts) / theory - 1) < 0.25, (counts, theory)
 

@@ -153,11 +153,11 @@ class PairDoor:
             tree = Call("where", (condition, tree, _UNKNOWN))
         if not isinstance(tree, Call):
             tree = Call("neg", (Call("neg", (tree,)),))  # register code has at least one step
-        lowering = _PairLowering(tree)
-        before, program, constants, registers = lowering.halves()
+        lowering, other = _PairLowering(tree, OLDER), _PairLowering(tree, NEWER)
         older, newer = lowering.columns, lowering.fixed
+        reverse = Scoring(self.order, len(newer), len(older), "", *other.halves())
         plain = _in_numpy(tree, older, newer)
-        scoring = Scoring(self.order, len(older), len(newer), "", before, program, constants, registers, plain)
+        scoring = Scoring(self.order, len(older), len(newer), "", *lowering.halves(), reverse, plain)
         return scoring, tuple(map(bare, older)), tuple(map(bare, newer))
 
 
@@ -244,21 +244,22 @@ def _difference(tree: Tree) -> str | None:
 
 
 class _PairLowering(Lowering):
-    """Register code whose columns are those of the older row; those of the newer one are constants that change from row to
-    row, and steps that need nothing else are written apart, to be run once a row."""
+    """Register code whose columns are those of the rows on one side; those of the row on the other are constants that change
+    from row to row, and steps that need nothing else are written apart, to be run once a row."""
 
-    def __init__(self, tree: Call) -> None:
-        self.fixed = tuple(name for name in tree.columns() if name.startswith(NEWER))
+    def __init__(self, tree: Call, many: str) -> None:
+        self.many = many
+        self.fixed = tuple(name for name in tree.columns() if not name.startswith(many))
         super().__init__(tree)
-        older, newer = len(self.columns), len(self.fixed)
-        self.place_of |= {Column(name): older + 1 + at for at, name in enumerate(self.fixed)}
-        self.place_of |= {number: older + 1 + newer + at for number, at in self.constants.items()}
-        self.first_register = older + 1 + newer + len(self.constants)
-        self.still = set(range(older + 1, self.first_register))  # places that keep their value for all older rows
+        moving, fixed = len(self.columns), len(self.fixed)
+        self.place_of |= {Column(name): moving + 1 + at for at, name in enumerate(self.fixed)}
+        self.place_of |= {number: moving + 1 + fixed + at for number, at in self.constants.items()}
+        self.first_register = moving + 1 + fixed + len(self.constants)
+        self.still = set(range(moving + 1, self.first_register))  # places that keep their value for all rows of one side
         self.before: list[tuple[int, int, int, int, int]] = []
 
     def _moving(self, tree: Call) -> tuple[str, ...]:
-        return tuple(name for name in tree.columns() if name.startswith(OLDER))
+        return tuple(name for name in tree.columns() if name.startswith(self.many))
 
     def halves(self) -> tuple[Program, Program, tuple[float, ...], int]:
         """Both parts, the constants, and how many registers there are besides."""

@@ -48,7 +48,12 @@ class Scoring:
     program: Program = field(default=_NO_STEPS)
     constants: tuple[float, ...] = ()
     registers: int = 0  # besides those of newer columns and constants
+    turned_round: Scoring | None = None  # the same for one older row and many newer ones; None: it is symmetric
     plain: Plain | None = None  # the same in NumPy: older columns [columns, rows], the newer row's [columns], to scores
+
+    def reversed(self) -> Scoring:
+        """How one older row is scored with many newer ones: the two sides change places."""
+        return self.turned_round or self
 
     def scorer(self) -> Scorer:
         """What kernels score with."""
@@ -73,21 +78,21 @@ class Answered(NamedTuple):
 def empty_answers(queries: int = 0, k: int = 1) -> Answers:
     """Answers without a pair."""
     score, a, b = np.zeros((queries, k)), np.zeros((queries, k), np.int64), np.zeros((queries, k), np.int64)
-    count, ks, first, mark = (np.zeros(queries, np.int64) for _ in range(4))
+    count, ks, most, bounded, first, mark, changed = (np.zeros(queries, np.int64) for _ in range(7))
     oldest = np.full(queries, np.iinfo(np.int64).max)
-    return Answers(score, a, b, count, ks, first, mark, oldest, np.zeros(queries, np.int64))
+    return Answers(score, a, b, count, ks, most, bounded, first, mark, oldest, changed)
 
 
-def with_query(answers: Answers, k: int, watched: bool, first: int, mark: int) -> Answers:
-    """The same and one more query, which has no pair yet."""
-    room = max(answers.score.shape[1], k)
+def with_query(answers: Answers, k: int, most: int, watched: bool, first: int, mark: int) -> Answers:
+    """The same and one more query, which has no pair yet and holds `most` of them in the end."""
+    room = max(answers.score.shape[1], most)
     grown = empty_answers(len(answers.k) + 1, room)
     for old, new in zip(answers, grown, strict=True):
         if old.ndim == 2:
             new[:-1, : old.shape[1]] = old
         else:
             new[:-1] = old
-    grown.k[-1], grown.first[-1], grown.mark[-1] = k, first, mark if watched else NOT_WATCHED
+    grown.k[-1], grown.most[-1], grown.first[-1], grown.mark[-1] = k, most, first, mark if watched else NOT_WATCHED
     return grown
 
 

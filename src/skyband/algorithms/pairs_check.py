@@ -18,6 +18,7 @@ def check_skyband(state: Skyband, boxes: Boxes) -> None:
     count, k = int(marks[band.BAND]), int(marks[band.K])
     score, a, b = (column[:count] for column in state.band)
     shown = f"K={k}, reach {marks[band.REACH]}, pairs (score, a, b) {list(zip(score.tolist(), a.tolist(), b.tolist()))}"  # noqa: B905
+    assert marks[band.FRONT] == marks[band.STOP], "a row is young"
     assert marks[band.PENDING] == 0 and marks[band.SCAN] == band.IDLE, shown
     assert not np.isnan(score).any() and (a < b).all() and (a >= marks[band.REACH]).all() and (b < marks[band.NEXT]).all(), (
         shown
@@ -51,7 +52,7 @@ def _check_tail(state: Skyband, shown: str) -> None:
     begin = segments.begin[:count]
     assert (begin[1:] < begin[:-1]).all() and begin[-1] <= marks[band.HEAD], begin
     limits = {int(begin[j - 1] - 1): segments.limit[j] for j in range(1, count)}
-    limits |= {place: segments.young[place - begin[0]] for place in range(int(begin[0]), int(marks[band.LAID]))}
+    limits |= {place: segments.own[place - begin[0]] for place in range(int(begin[0]), int(marks[band.FRONT]))}
     for place, limit in limits.items():
         if marks[band.HEAD] <= place < marks[band.STOP]:
             newest = int(state.tail.ordinal[place])
@@ -66,7 +67,7 @@ def _check_answers(state: Skyband, shown: str) -> None:
         score, a, b = (column[q, :count] for column in answers[:3])
         keys = list(zip((-score).tolist(), (-a).tolist(), (-b).tolist(), strict=True))
         assert all(above < below for above, below in pairwise(keys)), (q, keys)
-        assert count <= answers.k[q] <= state.marks[band.K], (q, count, shown)
+        assert count <= answers.most[q] <= state.marks[band.K], (q, count, shown)
         assert (a >= answers.first[q]).all(), (q, a, answers.first[q])
         assert count == 0 or answers.oldest[q] <= a.min(), (q, a, answers.oldest[q])
 

@@ -46,7 +46,7 @@ class PairNaive(PairStructure):
     def add(self, k: int, *, watched: bool, first: int) -> None:
         assert self._state.marks[kernel.STOP] == 0, "a query joins before the first row"
         self._state.marks[kernel.K] = max(int(self._state.marks[kernel.K]), k)
-        self._state = self._state._replace(answers=with_query(self.answers, k, False, first, 0))
+        self._state = self._state._replace(answers=with_query(self.answers, k, k, False, first, 0))
         self._make_room()
 
     def remove(self, at: int) -> None:
@@ -131,7 +131,7 @@ class PairNaive(PairStructure):
                 f"this state was made for {made_for}, this structure for {self._made_for}; restore one built alike"
             )
         self._state = kernel.Naive(
-            tail=Tail(arrays["columns"], arrays["ordinal"]),
+            tail=Tail(arrays["columns"], arrays["ordinal"], arrays["sides"][:0]),
             newer=arrays["newer"],
             sides=arrays["sides"],
             best=Pairs(arrays["best.score"], arrays["best.a"], arrays["best.a"][:0]),
@@ -148,7 +148,7 @@ def _empty(scoring: Scoring, room: int, k: int) -> kernel.Naive:
         return np.zeros(shape, np.int64)
 
     return kernel.Naive(
-        tail=Tail(np.zeros((scoring.older, room)), whole(room)),
+        tail=Tail(np.zeros((scoring.older, room)), whole(room), np.zeros(0, np.uint8)),
         newer=np.zeros((scoring.newer, room)),
         sides=np.zeros(room, np.uint8),
         best=Pairs(np.zeros((room, k)), whole(room, k), whole(0, k)),

@@ -38,7 +38,7 @@ class PairOracle(PairStructure):
         self._first = ordinal
 
     def add(self, k: int, *, watched: bool, first: int) -> None:
-        self._answers = with_query(self.answers, k, False, first, 0)
+        self._answers = with_query(self.answers, k, k, False, first, 0)
 
     def remove(self, at: int) -> None:
         self._answers = without_query(self.answers, at)

@@ -45,6 +45,10 @@ class Basic(PairSkyband):
         """No pair waits, and `kth` counts dominators here."""
         return
 
+    def _settle(self) -> None:
+        """No row is young."""
+        return
+
     def check_invariants(self) -> None:
         marks = self._state.marks
         held = slice(0, int(marks[band.BAND]))

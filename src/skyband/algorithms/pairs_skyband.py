@@ -11,9 +11,12 @@ Cost a row: O(N) scores, vectorized; O(√K) pairs that join, at O(log K) for ev
 query whose answer stays. Memory: the rows' columns, and expected O(K log(N/K)) pairs; never more than K for each row.
 
 Deviations: the staircase is read once a block instead of by a binary search for each pair, and may be some rows behind, which
-lets in a few pairs too many, never too few. Waiting pairs join together. Of the two lists of a continuous query the one by
-age is its oldest entry alone. One K serves all queries, and rises and falls with them: pairs of rows from before a query with a
-larger k came are complete only for the smaller one, and the new query does not see them.
+lets in a few pairs too many, never too few. Waiting pairs join together. Pairs of the newest rows join when the rows have grown
+older; of the two halves of these, the K best pairs of the younger bar most of the older's, and until then a new pair is
+held against the answers alone. Of the two lists of a continuous query the one by age is its oldest entry alone, and it holds
+some pairs more than k, for which K is that much larger. One K serves all queries, and rises and falls with them: pairs of rows
+from before a query with a larger k came are complete only for the smaller one, and the new query does not see them. TA's sorted
+lists are boxes (`kernels.pairs_boxes`).
 
 Glossary: N rows of the largest window, K the largest k, SKB the band, H the heap of a merge.
 """
@@ -33,14 +36,17 @@ from skyband.kernels import pairs_band as band
 from skyband.kernels import pairs_boxes as boxing
 from skyband.kernels import pairs_run as kernel
 from skyband.kernels.expression import BLOCK
-from skyband.kernels.pairs_band import DEPTH, Answers, Pairs, Segments, Skyband, Tail, Tree
+from skyband.kernels.pairs_band import DEPTH, Answers, Fresh, Pairs, Segments, Skyband, Tail, Tree
 from skyband.kernels.pairs_boxes import Boxes
 from skyband.kernels.tables import Windows
 from skyband.state import pack, unpack
 
 _FIRST_ROOM = 256
 _SPARE = 4  # a tail has room for this share of its rows more, before it is moved to the front
+_LEAST_YOUNG, _MOST_YOUNG = 64, 256  # rows that stay young when others are settled, by K; twice as many there may be
+_FRESH = 4 * _MOST_YOUNG
 BOX_ROWS = 512  # rows of the shortest run
+_SLACK, _LEAST_SLACK = 4, 4  # a watched answer holds a share more than k pairs, so that it is seldom read anew
 _OF_RUNS = ("columns", "ordinal", "runs", "low", "high")  # of Boxes, to be written down
 _LONGEST_SHARE = 4  # of all rows in runs, that one run may hold: rows that have left stay until their run has
 
@@ -57,6 +63,7 @@ class PairSkyband(PairStructure):
         marks[band.BY_TREE] = answering == "tree"
         self._state = Skyband(
             tail=_tail(scoring.older, _FIRST_ROOM),
+            fresh=Fresh(np.zeros((scoring.newer, _FRESH)), np.zeros(_FRESH, np.int64)),
             band=_pairs(_FIRST_ROOM),
             kth=np.zeros(_FIRST_ROOM, np.int64),
             pending=_pairs(4 * BLOCK),
@@ -64,11 +71,12 @@ class PairSkyband(PairStructure):
             heap=np.zeros(1, np.int64),
             answers=empty_answers(),
             tree=_tree(_FIRST_ROOM, 1),
-            best=np.zeros(1),
+            best_young=np.zeros(1),
+            levels=np.full(band.LEVELS, -np.inf),
             marks=marks,
         )
         self._boxes = _boxes(scoring.older, 0 if access == "scan" else BOX_ROWS, 0)
-        self._scorer = scoring.scorer()
+        self._scorer, self._reverse = scoring.scorer(), scoring.reversed().scorer()
         band.lay_segments(self._state)
 
     def begin_at(self, ordinal: int) -> None:
@@ -83,7 +91,8 @@ class PairSkyband(PairStructure):
 
     def add(self, k: int, *, watched: bool, first: int) -> None:
         waiting = int(self._state.marks[band.PENDING])
-        self._take_answers(with_query(self.answers, k, watched, first, waiting))
+        most = k + max(k // _SLACK, _LEAST_SLACK) if watched else k
+        self._take_answers(with_query(self.answers, k, most, watched, first, waiting))
 
     def remove(self, at: int) -> None:
         self._take_answers(without_query(self.answers, at))
@@ -91,11 +100,12 @@ class PairSkyband(PairStructure):
     def _take_answers(self, answers: Answers) -> None:
         """Go on with other queries; where the largest k has changed, the staircase is another."""
         self._state = self._state._replace(answers=answers)
-        k = int(answers.k.max(initial=1))
+        k = int(answers.most.max(initial=1))
         if k != self._state.marks[band.K]:
             self._state.marks[band.K] = k
+            self._state.marks[band.YOUNG] = min(max(_LEAST_YOUNG, 1 << (2 * k - 1).bit_length()), _MOST_YOUNG)
             tree = self._state.tree._replace(found=np.zeros(k + DEPTH, np.int64))
-            self._state = self._state._replace(heap=np.zeros(k, np.int64), tree=tree)
+            self._state = self._state._replace(heap=np.zeros(k, np.int64), best_young=np.zeros(k), tree=tree)
             self._merge()
 
     def _merge(self) -> None:
@@ -103,6 +113,12 @@ class PairSkyband(PairStructure):
         while self._state.marks[[band.BAND, band.PENDING]].sum() > len(self._state.band.score):
             self._grow_band()
         boxing.merge_all(self._state, self._boxes)
+
+    def _settle(self) -> None:
+        """Let the pairs of young rows join that are to stay, and all that wait."""
+        while kernel.settle(self._state, self._boxes, self._reverse, 0) != kernel.DONE:
+            self._grow_band()
+        self._merge()
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -132,7 +148,7 @@ class PairSkyband(PairStructure):
 
     def _run(self, begin: int, *rows_and_windows: Any) -> int:
         """Go on until all is done or something is full; which."""
-        return int(kernel.run(self._state, self._boxes, self._scorer, begin, *rows_and_windows))
+        return int(kernel.run(self._state, self._boxes, self._scorer, self._reverse, begin, *rows_and_windows))
 
     def _grow_band(self) -> None:
         state, held = self._state, int(self._state.marks[band.BAND])
@@ -155,9 +171,9 @@ class PairSkyband(PairStructure):
         else:
             new = tail
         new.columns[:, :count] = tail.columns[:, held]
-        new.ordinal[:count] = tail.ordinal[held]
-        marks[[band.HEAD, band.STOP]] = 0, count
-        self._merge()
+        new.ordinal[:count], new.early[:count] = tail.ordinal[held], tail.early[held]
+        marks[[band.HEAD, band.FRONT, band.STOP]] = 0, marks[band.FRONT] - held.start, count
+        boxing.lay_again(self._state, self._boxes)
 
     def _box(self) -> None:
         """Move the oldest rows of the tail into a run."""
@@ -202,7 +218,7 @@ class PairSkyband(PairStructure):
 
     @property
     def candidates(self) -> int:
-        self._merge()
+        self._settle()
         return int(self._state.marks[band.BAND])
 
     @property
@@ -225,7 +241,7 @@ class PairSkyband(PairStructure):
         return {"scored": int(self._state.marks[band.SCORED])}
 
     def check_invariants(self) -> None:
-        self._merge()
+        self._settle()
         check_skyband(self._state, self._boxes)
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -243,7 +259,7 @@ class PairSkyband(PairStructure):
         return arrays
 
     def snapshot(self) -> bytes:
-        self._merge()
+        self._settle()
         if self._state.marks[band.RUNS]:
             self._boxes = self._with_runs_in_front(0)
         made_for = [self.scoring.older, self.scoring.newer, self.scoring.order, self.access]
@@ -264,13 +280,16 @@ class PairSkyband(PairStructure):
         kth = np.zeros(len(held.score), np.int64)
         for name, column in (*held._asdict().items(), ("kth", kth)):
             column[:pairs] = arrays[name if name == "kth" else f"band.{name}"]
-        marks[[band.HEAD, band.STOP]] = 0, rows
+        marks[[band.HEAD, band.FRONT, band.STOP]] = 0, rows, rows
+        marks[[band.FRESH_HEAD, band.FRESH_STOP]] = 0
         self._state = self._state._replace(
             tail=tail,
             band=held,
             kth=kth,
             segments=_segments(room),
             heap=np.zeros(k, np.int64),
+            best_young=np.zeros(k),
+            levels=np.full(band.LEVELS, -np.inf),
             answers=Answers(**{name: arrays[f"answers.{name}"] for name in Answers._fields}),
             tree=_tree(len(held.score), k),
             marks=marks,
@@ -283,7 +302,7 @@ class PairSkyband(PairStructure):
 
 
 def _tail(columns: int, room: int) -> Tail:
-    return Tail(np.zeros((columns, room)), np.zeros(room, np.int64))
+    return Tail(np.zeros((columns, room)), np.zeros(room, np.int64), np.zeros(room, np.uint8))
 
 
 def _pairs(room: int) -> Pairs:
@@ -292,7 +311,7 @@ def _pairs(room: int) -> Pairs:
 
 def _segments(rows: int) -> Segments:
     room = rows // BLOCK + 16
-    return Segments(np.zeros(room, np.int64), np.zeros(room), np.zeros(band.YOUNG_ROWS))
+    return Segments(np.zeros(room, np.int64), np.zeros(room), np.zeros(band.OWN_LIMITS))
 
 
 def _tree(room: int, k: int) -> Tree:

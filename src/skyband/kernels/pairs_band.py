@@ -3,6 +3,11 @@
 A pair is (score, a, b): its turned score and the ordinals of its older and its newer row. Pairs rank by score, then later
 `a`, then later `b`. A pair lives as long as `a`, so that K pairs ranked above it whose `a` is no older bar it for good.
 
+Of the newest rows, the *young* ones, pairs join the band late: most would not stay for long. A pair of a young row with a
+newer one is looked at when it comes only as far as a watched answer may take it up. When the row has grown old, it is
+*settled*: its pairs with all newer rows are scored again, and those join that neither the staircase bars nor the K best pairs
+among the rows that are still young. Whoever reads the band settles all first.
+
 The staircase is kept beside the band: `kth` of a pair is the K-th latest `a` among the pairs down to it. A new pair is
 dominated when the pair just above its place has a `kth` no older than its own `a`. As `kth` only rises down the band, the
 older rows of a new row's pairs fall into segments, each with a limit that a score must reach to matter.
@@ -42,13 +47,23 @@ WINDOW = 18  # the next window to answer in the current call
 USED = 19  # places used in its results
 MERGES = 20  # how often waiting pairs have joined the band
 SCORED = 21  # pairs scored so far
-LAID = 22  # place up to which rows have a limit
-MARKS = 23
+FRONT = 22  # place of the first young row in the tail; those before it are settled
+YOUNG = 23  # rows that stay young when others are settled
+FRESH_HEAD = 24  # place of the first fresh row that a young row may be paired with
+FRESH_STOP = 25
+MARKS = 26
+
+# places in levels
+BEST = 0  # the best score among some of the pairs waiting
+FLOOR = 1  # no watched answer takes up a pair of a lower score
+TAU = 2  # the K-th best score among pairs of young rows, when some were last settled: it bars all settled rows
+LEVELS = 3
 
 IDLE = -1
 DEPTH = 64  # of a tree of pairs, at most
 _FEW = 32  # pairs that may wait before a small band is rebuilt
-YOUNG_ROWS = 128  # the newest rows, of which each has a limit of its own
+OWN_LIMITS = 128  # the newest settled rows, of which each has a limit of its own
+MUST_READ = 2  # in Answers.changed: too few pairs are left of a watched answer
 NOT_WATCHED = -1  # in Answers.mark: read when asked, not kept up
 _SEEN_ALL = -2  # in Answers.mark, during a merge: has been shown every waiting pair
 
@@ -57,6 +72,14 @@ class Tail(NamedTuple):
     """Rows that may be the older one of a pair, oldest first, in the places [HEAD, STOP)."""
 
     columns: np.ndarray  # float64 [older columns, room]
+    ordinal: np.ndarray  # int64 [room], increasing
+    early: np.ndarray  # uint8 [room]: 1 when a pair of this row may have joined while it was young
+
+
+class Fresh(NamedTuple):
+    """Rows that a young row may be paired with as the newer one, oldest first, in the places [FRESH_HEAD, FRESH_STOP)."""
+
+    columns: np.ndarray  # float64 [newer columns, room]
     ordinal: np.ndarray  # int64 [room], increasing
 
 
@@ -69,19 +92,20 @@ class Pairs(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """Stretches of the tail, newest first: segment j reaches from begin[j] up to begin[j - 1]; the first one, of the newest
-    rows, up to STOP. A pair with one of its rows matters only if its score is at least limit[j]. In the first segment each
-    row has a limit of its own, and those that came after it was laid have none."""
+    """Stretches of the settled rows, newest first: segment j reaches from begin[j] up to begin[j - 1], the first one up to
+    FRONT. A pair with one of its rows matters only if its score is at least limit[j]; in the first segment each row has a
+    limit of its own."""
 
     begin: np.ndarray  # int64
     limit: np.ndarray  # float64; NaN: none matters
-    young: np.ndarray  # float64 [YOUNG_ROWS]: the limits of the rows from begin[0] on
+    own: np.ndarray  # float64 [OWN_LIMITS]: the limits of the rows from begin[0] on
 
 
 class Answers(NamedTuple):
-    """Each query's top-k: rank r of query q is score[q, r], a[q, r], b[q, r].
+    """Each query's top-k and, if it is watched, some more: rank r of query q is score[q, r], a[q, r], b[q, r].
 
-    A watched query holds the best k pairs whose `a` is at least first[q], among all but those waiting from mark[q] on.
+    A watched query holds the best `count` pairs whose `a` is at least first[q], among all but those waiting from mark[q] on;
+    all there are, unless it is `bounded`. It is read anew when fewer than k are left of a bounded one.
     """
 
     score: np.ndarray  # float64 [queries, largest k]
@@ -89,10 +113,12 @@ class Answers(NamedTuple):
     b: np.ndarray  # int64 [queries, largest k]
     count: np.ndarray  # int64 [queries]
     k: np.ndarray  # int64 [queries]
+    most: np.ndarray  # int64 [queries]: pairs it may hold, k or more
+    bounded: np.ndarray  # int64 [queries]: 1 when there may be pairs below those it holds
     first: np.ndarray  # int64 [queries]: first row of its last window
     mark: np.ndarray  # int64 [queries], or NOT_WATCHED
     oldest: np.ndarray  # int64 [queries]: the oldest `a` among its pairs, at least
-    changed: np.ndarray  # int64 [queries]: 1 when a pair has come since the last window was answered
+    changed: np.ndarray  # int64 [queries]: 1 when the best k have changed since the last window was answered, or MUST_READ
 
 
 class Tree(NamedTuple):
@@ -110,14 +136,16 @@ class Skyband(NamedTuple):
     """All there is besides the rows searched by boxes."""
 
     tail: Tail
+    fresh: Fresh
     band: Pairs  # in the order of rank
     kth: np.ndarray  # int64 [room of the band]: the staircase
     pending: Pairs  # pairs that wait, in the order they came
     segments: Segments
     heap: np.ndarray  # int64 [K]: room for a merge
+    best_young: np.ndarray  # float64 [K]: room for the best scores among young rows
     answers: Answers
     tree: Tree
-    best: np.ndarray  # float64 [1]: the best score among some of the pairs waiting
+    levels: np.ndarray  # float64 [LEVELS]
     marks: np.ndarray  # int64 [MARKS]
 
 
@@ -171,12 +199,12 @@ def _stairs(state, total):
         if a < reach:
             continue
         if size < k:
-            _push(heap, size, a)
+            push(heap, size, a)
             size += 1
         elif heap[0] >= a:
             continue
         else:
-            _replace_least(heap, size, a)
+            replace_least(heap, size, a)
         band.score[kept] = band.score[place]
         band.a[kept] = a
         band.b[kept] = band.b[place]
@@ -186,7 +214,7 @@ def _stairs(state, total):
 
 
 @tiny
-def _push(heap, size, value):
+def push(heap, size, value):
     """Add to a heap whose least value comes first."""
     place = size
     while place > 0:
@@ -199,7 +227,7 @@ def _push(heap, size, value):
 
 
 @tiny
-def _replace_least(heap, size, value):
+def replace_least(heap, size, value):
     """Put a value in the place of the least."""
     place, child = 0, 1
     while child < size:
@@ -216,34 +244,43 @@ def _replace_least(heap, size, value):
 @lean
 def limit_of(state, newest, place):
     """The limit for pairs whose `a` is at most `newest`; `place` is the first in the band whose `kth` is no older."""
+    tau = state.levels[TAU]  # a pair that ties with the K-th best of young rows ranks below it
+    least = np.nextafter(tau, np.inf) if tau > -np.inf else tau
     if place == state.marks[BAND]:
-        return -np.inf
+        return least
     score = state.band.score[place]
     if newest < state.band.a[place]:  # even a pair that ties with this one ranks below it
-        return np.nextafter(score, np.inf) if score < np.inf else np.nan
-    return score
+        score = np.nextafter(score, np.inf) if score < np.inf else np.nan
+    return least if score < least else score
+
+
+@lean
+def step_of(state, newest):
+    """The first place in the band whose `kth` is no older than `newest`."""
+    low, high = 0, state.marks[BAND]
+    while low < high:
+        middle = (low + high) >> 1
+        if state.kth[middle] >= newest:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @lean
 def lay_segments(state):
-    """Cut the tail into segments, growing from the newest rows on up to a block, and read limits off the staircase.
+    """Cut the settled rows into segments, growing from the newest on up to a block, and read limits off the staircase.
     Returns the step it has come to."""
     marks, segments, ordinal = state.marks, state.segments, state.tail.ordinal
-    step_down = marks[BAND]
-    place = marks[STOP]
-    marks[LAID] = place
-    while place > marks[HEAD] and marks[STOP] - place < YOUNG_ROWS:
-        place -= 1
+    front, step_down = marks[FRONT], marks[BAND]
+    begin = max(front - OWN_LIMITS, min(marks[HEAD], front))
+    segments.begin[0] = begin
+    for place in range(front - 1, begin - 1, -1):
         newest = ordinal[place]
         while step_down > 0 and state.kth[step_down - 1] >= newest:
             step_down -= 1
-        segments.young[marks[STOP] - 1 - place] = limit_of(state, newest, step_down)
-    segments.begin[0] = place
-    count = marks[STOP] - place
-    for i in range(count >> 1):  # they were found from the newest on
-        j = count - 1 - i
-        segments.young[i], segments.young[j] = segments.young[j], segments.young[i]
-    count, step = 1, YOUNG_ROWS
+        segments.own[place - begin] = limit_of(state, newest, step_down)
+    place, count, step = begin, 1, OWN_LIMITS
     while place > marks[HEAD]:
         newest = ordinal[place - 1]
         while step_down > 0 and state.kth[step_down - 1] >= newest:
@@ -279,20 +316,29 @@ def _sort(pairs, count):
 @lean
 def offer(answers, q, score, a, b):
     """Show a pair to a query: it is taken up where it ranks."""
-    k, count = answers.k[q], answers.count[q]
+    most, count = answers.most[q], answers.count[q]
     scores, older, newer = answers.score[q], answers.a[q], answers.b[q]
-    if count == k and not above(score, a, b, scores[k - 1], older[k - 1], newer[k - 1]):
-        return
     if a < answers.first[q]:
         return
-    place = count if count < k else k - 1
+    if answers.bounded[q] and (count == 0 or not above(score, a, b, scores[count - 1], older[count - 1], newer[count - 1])):
+        return
+    place = min(count, most - 1)
     while place > 0 and above(score, a, b, scores[place - 1], older[place - 1], newer[place - 1]):
         scores[place], older[place], newer[place] = scores[place - 1], older[place - 1], newer[place - 1]
         place -= 1
     scores[place], older[place], newer[place] = score, a, b
-    answers.count[q] = min(count + 1, k)
+    answers.count[q] = min(count + 1, most)
+    answers.bounded[q] |= answers.count[q] == most
     answers.oldest[q] = min(answers.oldest[q], a)
-    answers.changed[q] = 1
+    if place < answers.k[q]:
+        answers.changed[q] = max(answers.changed[q], 1)
+
+
+@lean
+def asks_for(answers, q):
+    """No pair of a lower score is taken up by a query."""
+    count = answers.count[q]
+    return answers.score[q, count - 1] if answers.bounded[q] and count > 0 else -np.inf
 
 
 @lean
@@ -312,9 +358,8 @@ def _offer_all(state):
     answers, pending, count = state.answers, state.pending, state.marks[PENDING]
     for q in range(len(answers.k)):
         if answers.mark[q] == 0:
-            k = answers.k[q]
             for i in range(count):
-                if answers.count[q] == k and pending.score[i] < answers.score[q, k - 1]:
+                if pending.score[i] < asks_for(answers, q):
                     break
                 offer(answers, q, pending.score[i], pending.a[i], pending.b[i])
         if answers.mark[q] != NOT_WATCHED:
@@ -325,7 +370,7 @@ def _offer_all(state):
 def offer_waiting(state, q):
     """Show a query the pairs that wait since it was last shown some."""
     answers, pending, marks = state.answers, state.pending, state.marks
-    begin, upto, k = answers.mark[q], marks[PENDING], answers.k[q]
+    begin, upto = answers.mark[q], marks[PENDING]
     answers.mark[q] = upto
     if begin == upto:
         return
@@ -333,8 +378,8 @@ def offer_waiting(state, q):
         best = -np.inf
         for i in range(begin, upto):
             best = max(best, pending.score[i])
-        state.best[0], marks[BEST_FROM], marks[BEST_UPTO] = best, begin, upto
-    if answers.count[q] == k and state.best[0] < answers.score[q, k - 1]:
+        state.levels[BEST], marks[BEST_FROM], marks[BEST_UPTO] = best, begin, upto
+    if state.levels[BEST] < asks_for(answers, q):
         return
     for i in range(begin, upto):
         offer(answers, q, pending.score[i], pending.a[i], pending.b[i])
@@ -342,26 +387,28 @@ def offer_waiting(state, q):
 
 @lean
 def drop_expired(answers, q, first):
-    """Take the pairs that have left out of an answer. True if there were any."""
+    """Take the pairs that have left out of an answer."""
     answers.first[q] = first
     if answers.oldest[q] >= first:
-        return False
-    kept, oldest = 0, np.iinfo(np.int64).max
+        return
+    kept, oldest, k = 0, np.iinfo(np.int64).max, answers.k[q]
     for r in range(answers.count[q]):
         a = answers.a[q, r]
         if a >= first:
             answers.score[q, kept], answers.a[q, kept], answers.b[q, kept] = answers.score[q, r], a, answers.b[q, r]
             oldest = min(oldest, a)
             kept += 1
-    dropped = kept < answers.count[q]
+        elif r < k:
+            answers.changed[q] = max(answers.changed[q], 1)
     answers.count[q], answers.oldest[q] = kept, oldest
-    return dropped
+    if kept < k and answers.bounded[q]:
+        answers.changed[q] = MUST_READ
 
 
 @lean
 def read_linear(state, q, first):
-    """The best k pairs of the band with `a` from `first` on: down the band until they are found."""
-    band, answers, k, count = state.band, state.answers, state.answers.k[q], 0
+    """The best pairs of the band with `a` from `first` on: down the band until they are found."""
+    band, answers, most, count = state.band, state.answers, state.answers.most[q], 0
     oldest = np.iinfo(np.int64).max
     for place in range(state.marks[BAND]):
         a = band.a[place]
@@ -369,6 +416,7 @@ def read_linear(state, q, first):
             answers.score[q, count], answers.a[q, count], answers.b[q, count] = band.score[place], a, band.b[place]
             oldest = min(oldest, a)
             count += 1
-            if count == k:
+            if count == most:
                 break
     answers.count[q], answers.oldest[q], answers.first[q] = count, oldest, first
+    answers.bounded[q] = count == most

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean
-from skyband.kernels.pairs_band import BAND, HEAD, IDLE, NEXT, REACH, SCAN, SCORED, STOP, USED, WINDOW, K, above, read_linear
+from skyband.kernels.pairs_band import (
+    BAND,
+    FRONT,
+    HEAD,
+    IDLE,
+    NEXT,
+    REACH,
+    SCAN,
+    SCORED,
+    STOP,
+    USED,
+    WINDOW,
+    K,
+    above,
+    read_linear,
+)
 from skyband.kernels.pairs_run import BAND_FULL, DONE, NEWER, OLDER, RESULTS_FULL, TAIL_FULL, hand_out, read_tree
 from skyband.kernels.pairs_score import meet, score
 from skyband.kernels.tables import SAME
@@ -71,7 +86,7 @@ def _take(state, basic, scorer, older, newer, sides, row):
         for j in range(older.shape[0]):
             tail.columns[j, place] = older[j, row]
         tail.ordinal[place] = marks[NEXT]
-        marks[STOP] = place + 1
+        marks[STOP] = marks[FRONT] = place + 1
     marks[NEXT] += 1
     marks[SCAN] = IDLE
     return DONE
