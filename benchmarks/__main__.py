@@ -38,29 +38,39 @@ def _write(name: str, document: dict[str, Any]) -> Path:
 @app.command("numbers")
 def numbers_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
     """The promised figures, each beside its yardstick."""
-    _show("numbers", lambda say: numbers.figures(say, quick=quick))
+    _show("Numbers to hold", "numbers", lambda say: numbers.figures(say, quick=quick))
 
 
 @app.command("across")
 def across_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
     """Of the promised figures, those of objects across streams."""
-    _show("across", lambda say: across.across(say, quick=quick))
+    _show("Across streams", "across", lambda say: across.across(say, quick=quick))
 
 
-def _show(name: str, figures: Callable[[Callable[[str], None]], Iterable[Figure]]) -> None:
-    table = Table("what", "beside", "hold", "measured", "", "detail", title="Numbers to hold")
+@app.command("pairs")
+def pairs_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
+    """Pairs of rows beside scores alone, and other figures of theirs."""
+    from benchmarks.pairs import pair_figures
+
+    _show("Pairs", "pairs", lambda say: pair_figures(say, Figure, quick=quick))
+
+
+def _show(title: str, name: str, measured: Callable[[Callable[[str], None]], Iterable[Figure]]) -> None:
+    """Figures as a table for people and a file for the record."""
+    table = Table("what", "beside", "hold", "measured", "", "detail", title=title)
     found = []
     with console.status("warming up") as status:
-        for figure in figures(lambda text: status.update(text)):
+        for figure in measured(lambda text: status.update(text)):
             found.append(figure)
             sign = "≤" if figure.at_most else "≥"
-            mark = "[green]holds[/]" if figure.holds else "[red]missed[/]"
+            mark = "" if not figure.hold else "[green]holds[/]" if figure.holds else "[red]missed[/]"
             hold = f"{sign} {figure.hold:g} {figure.unit}" if figure.hold else ""
             table.add_row(figure.what, figure.yardstick, hold, f"{figure.measured:.3g}", mark, figure.detail)
             console.log(f"{figure.what} / {figure.yardstick}: {figure.measured:.3g} {figure.unit} ({figure.detail})")
     console.print(table)
     path = _write(name, {"figures": [figure.as_json() for figure in found]})
-    console.print(f"written to {path}; {sum(f.holds for f in found)} of {len(found)} hold")
+    promised = [figure for figure in found if figure.hold]
+    console.print(f"written to {path}; {sum(figure.holds for figure in promised)} of {len(promised)} hold")
 
 
 @app.command("grid")

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from repro import across, intervals, many, preferences, report, runner
+from repro import across, intervals, many, pairs, preferences, report, runner
 from repro.across import AcrossStreams
 from repro.claims import EXPERIMENTS, Verdict, claims_of, judge
 from repro.experiment import Cell, Experiment, OneQuery
 from repro.intervals import Intervals
 from repro.many import ManyQueries
+from repro.pairs import PairExperiment
 from repro.plot import picture
 from repro.preferences import Preferences
 
@@ -39,6 +40,7 @@ class Measured:
         self.many: many.Taken = {}
         self.across: across.Taken = {}
         self.preferences: preferences.Taken = {}
+        self.pairs: pairs.Taken = {}
 
     def cells(self, experiment: Experiment, step: Callable[[str], None]) -> list[Cell]:
         """Every cell of an experiment, by the runner for its kind."""
@@ -51,6 +53,8 @@ class Measured:
         if isinstance(experiment, Preferences):
             effort = preferences.QUICK if self.quick else preferences.FULL
             return preferences.run(experiment, effort, self.preferences, step)
+        if isinstance(experiment, PairExperiment):
+            return pairs.run(experiment, pairs.QUICK if self.quick else pairs.FULL, self.pairs, step)
         assert isinstance(experiment, OneQuery)
         return runner.run(experiment, runner.QUICK if self.quick else runner.FULL, self.one, step)
 

@@ -1,6 +1,6 @@
 """THE TABLE: what each paper says must hold, one row a claim. `judge` says of each data set whether it does.
 
-The claims of TODS15, SIGMOD06 and CIKM09 stand beside their experiments.
+The claims of TODS15, SIGMOD06, ICDE12 and CIKM09 stand beside their experiments.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from repro import cikm09, sigmod06, tkde17, tods15, tods15_claims
+from repro import cikm09, icde12, sigmod06, tkde17, tods15, tods15_claims
 from repro.claim import NOISE, Claim
 from repro.experiment import Cell, Experiment, lines_of
 from repro.relations import RELATIONS, Line, mean
 from repro.streams import Source
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
-    for experiment in (*tkde17.EXPERIMENTS, *tods15.EXPERIMENTS, *sigmod06.EXPERIMENTS, *cikm09.EXPERIMENTS)
+    experiment.name: experiment for paper in (tkde17, tods15, sigmod06, icde12, cikm09) for experiment in paper.EXPERIMENTS
 }
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not comparable"
@@ -151,6 +150,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     *tods15_claims.CLAIMS,
     *sigmod06.CLAIMS,
+    *icde12.CLAIMS,
     *cikm09.CLAIMS,
 )
 

@@ -12,7 +12,8 @@ from skyband.algorithms import algorithms
 from skyband.changes import fold
 from skyband.errors import QueryError, SchemaError, SkybandError, StateError
 from skyband.monitor import Monitor
-from skyband.query import Threshold, TopK
+from skyband.pair_score import pair_distance
+from skyband.query import Threshold, TopK, TopKPairs
 from skyband.score import distance, linear, product
 from skyband.window import CountWindow, TimeWindow
 
@@ -29,9 +30,11 @@ __all__ = [
     "TimeWindow",
     "TopK",
     "TopKAcross",
+    "TopKPairs",
     "algorithms",
     "distance",
     "fold",
     "linear",
+    "pair_distance",
     "product",
 ]

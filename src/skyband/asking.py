@@ -9,6 +9,7 @@ from typing import Any
 from skyband.errors import QueryError
 from skyband.window import CountWindow, Duration, TimeWindow, Window
 
+ORDERS = ("desc", "asc")
 EMISSIONS = ("changes", "snapshots", "arrivals", "none")
 
 

@@ -6,7 +6,7 @@ are read where Arrow keeps them. Null becomes NaN, which is how scores say *unkn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias
@@ -38,7 +38,7 @@ class BoundScore:
             return _called(self.formula, self.name, table)
         columns = {name: table.column(name) for name in self.columns}
         if not all(is_numeric(column.type) for column in columns.values()):
-            _check(self, table.schema)  # a column that was all null has taken a type since
+            check_columns(self.what, self.name, self.columns, table.schema)  # a column that was all null has taken a type since
         return compute(self.formula, {name: numbers(column) for name, column in columns.items()}, table.num_rows)
 
     def passes(self, table: pa.Table) -> Array:
@@ -51,7 +51,7 @@ class BoundScore:
 def bind_tree(tree: Tree, schema: pa.Schema, what: str) -> BoundScore:
     """Bind an expression; SchemaError when a column is missing, ambiguous or no number."""
     bound = BoundScore(what, str(tree), tree, tree.columns())
-    _check(bound, schema)
+    check_columns(what, bound.name, bound.columns, schema)
     return bound
 
 
@@ -80,9 +80,10 @@ def _is_machine_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
-def _check(bound: BoundScore, schema: pa.Schema) -> None:
-    for column in bound.columns:
-        needs = f"the {bound.what} {bound.name!r} needs the column {column!r}"
+def check_columns(what: str, name: str, columns: Iterable[str], schema: pa.Schema) -> None:
+    """SchemaError, naming the score or condition, when a column is missing, ambiguous or no number."""
+    for column in columns:
+        needs = f"the {what} {name!r} needs the column {column!r}"
         places = schema.get_all_field_indices(column)
         if not places:
             close = get_close_matches(column, schema.names, 3)

@@ -217,17 +217,17 @@ def _address(array: Array) -> int:
 @lru_cache(maxsize=1024)
 def compiled(tree: Call) -> Compiled:
     """The register code of an operation. Equal parts of the tree are computed once."""
-    return _Lowering(tree).finished()
+    return Lowering(tree).finished()
 
 
-class _Lowering:
+class Lowering:
     """Walks a tree depth first and writes one step per operation, handing out registers and taking them back."""
 
     def __init__(self, tree: Call) -> None:
         from skyband.kernels.expression import OPCODES
 
         self.tree = tree
-        self.columns = tree.columns()
+        self.columns = self._moving(tree)
         self.uses: Counter[Tree] = Counter({tree: 1})  # how often a part's value is still to be read
         self.constants: dict[Number, int] = {}
         self._count(tree)
@@ -240,12 +240,19 @@ class _Lowering:
         self.steps: list[tuple[int, int, int, int, int]] = []
         self.opcodes = OPCODES
 
+    def _moving(self, tree: Call) -> tuple[str, ...]:
+        """The columns that are read row by row: all there are."""
+        return tree.columns()
+
     def finished(self) -> Compiled:
+        self._place(self.tree)
+        program = self._program(self.steps)
+        return Compiled(self.columns, program, tuple(number.value for number in self.constants), self.registers)
+
+    def _program(self, steps: list[tuple[int, int, int, int, int]]) -> Program:
         from skyband.kernels.expression import Program
 
-        self._place(self.tree)
-        program = Program(*np.array(self.steps, np.int64).T.copy())
-        return Compiled(self.columns, program, tuple(number.value for number in self.constants), self.registers)
+        return Program(*np.array(steps, np.int64).reshape(-1, 5).T.copy())
 
     def _count(self, tree: Call) -> None:
         for argument in tree.args:
@@ -281,7 +288,7 @@ class _Lowering:
             if number == 1:
                 self._read(tree.args[0])
             else:
-                self.free.append(before)
+                self._release(before)
         return place
 
     def _step(self, op: str, part: Call | None, *places: int) -> int:
@@ -293,13 +300,20 @@ class _Lowering:
         else:
             target = self.first_register + self.registers
             self.registers += 1
-        first, second, third = (*places, *[places[0]] * (3 - len(places)))
-        self.steps.append((self.opcodes[op], target, first, second, third))
+        self.steps.append(self._code(op, target, places))
         return target
+
+    def _code(self, op: str, target: int, places: tuple[int, ...]) -> tuple[int, int, int, int, int]:
+        first, second, third = (*places, *[places[0]] * (3 - len(places)))
+        return self.opcodes[op], target, first, second, third
+
+    def _release(self, place: int) -> None:
+        """The value of a register will not be read again."""
+        self.free.append(place)
 
     def _read(self, *parts: Tree) -> None:
         """The parts have been read once; a register that will not be read again is free."""
         for part in parts:
             self.uses[part] -= 1
             if isinstance(part, Call) and self.uses[part] == 0:
-                self.free.append(self.place_of[part])
+                self._release(self.place_of[part])

@@ -88,7 +88,7 @@ class Monitor:
     def add(self, query: Query) -> None:
         """Begin to answer `query`. It sees only rows pushed from now on."""
         if not isinstance(query, get_args(Query)):
-            raise QueryError(f"expected a query such as TopK, Threshold or TopKAcross, got {query!r}")
+            raise QueryError(f"expected a query such as TopK, Threshold, TopKPairs or TopKAcross, got {query!r}")
         if query.name in self._queries:
             raise QueryError(
                 f"a query called {query.name!r} is there already; give this one another name or cancel that one first"

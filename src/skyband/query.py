@@ -9,13 +9,14 @@ from typing import Any, ClassVar, TypeAlias
 
 from skyband.across_query import TopKAcross
 from skyband.algorithms import check, settled
-from skyband.asking import EMISSIONS, check_asked, is_number, whole_k, window_from_json, window_to_json
+from skyband.asking import EMISSIONS, ORDERS, check_asked, is_number, whole_k, window_from_json, window_to_json
 from skyband.errors import QueryError
 from skyband.formulas import Distance, Linear
+from skyband.pairs_query import TopKPairs
 from skyband.score import Score, as_tree, check_score, check_where, score_from_json, score_to_json, where_key
 from skyband.window import CountWindow, Window
 
-ORDERS = ("desc", "asc")
+__all__ = ["EMISSIONS", "ORDERS", "Query", "RankedQuery", "Threshold", "TopK", "TopKAcross", "TopKPairs", "query_from_json"]
 
 _MOST_CELLS = 1 << 24  # of a grid
 
@@ -154,13 +155,15 @@ class Threshold:
 RankedQuery: TypeAlias = TopK | Threshold
 """Those that rank rows by a score of each."""
 
-Query: TypeAlias = TopK | Threshold | TopKAcross
+Query: TypeAlias = TopK | Threshold | TopKPairs | TopKAcross
 
 
 def query_from_json(document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> Query:
     """The query that `to_json` of any kind gave."""
     if "streams" in document:
         return TopKAcross.from_json(document)
+    if "pair_score" in document:
+        return TopKPairs.from_json(document)
     return (Threshold if "above" in document else TopK).from_json(document, callables)
 
 

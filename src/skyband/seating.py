@@ -11,6 +11,7 @@ import pyarrow as pa
 from skyband.across_query import TopKAcross
 from skyband.algorithms import TABLE, entry, settled, with_error
 from skyband.algorithms.choose import choose_crowd
+from skyband.binding import check_columns
 from skyband.clock import Clock
 from skyband.errors import QueryError
 from skyband.formulas import Distance, Linear
@@ -19,6 +20,8 @@ from skyband.lanes import (
     CrowdLane,
     Door,
     Lane,
+    PairCountLane,
+    PairTimeLane,
     Place,
     ScoresLane,
     TimeLane,
@@ -28,7 +31,7 @@ from skyband.lanes import (
     crowd_place,
     in_scores_lane,
 )
-from skyband.query import Query, Threshold, TopK
+from skyband.query import Query, Threshold, TopK, TopKPairs
 from skyband.score import BoundScore, as_tree, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
 
@@ -39,6 +42,8 @@ def place(query: Query, schema: pa.Schema, clock: Clock | None, *, deletions: bo
     size, slide = window_lengths(query, clock)
     if isinstance(query, TopKAcross):
         return across_place(query, schema, size, slide)
+    if isinstance(query, TopKPairs):
+        return _pairs_place(query, schema, size, slide)
     above = query.above if isinstance(query, Threshold) else None
     door = Door(score_key(query.score), query.order, where_key(query.where), above)
     algorithm = deleting(query) if deletions else with_error(query.algorithm, query.error)
@@ -69,6 +74,17 @@ def deleting(query: Query) -> str:
     if tree is None or not tree.columns():
         raise QueryError(f"{what} that needs a score that is no callable and names a column, got {query.score!r}")
     return algorithm
+
+
+def _pairs_place(query: TopKPairs, schema: pa.Schema, size: int, slide: int) -> Place:
+    """The same for a query of pairs."""
+    door = query.door
+    check_columns("score", str(door.score), door.scored, schema)
+    if door.where is not None:
+        check_columns("condition", str(door.where), door.columns, schema)
+    timed = not isinstance(query.window, CountWindow)
+    key = ("pairs", door, slide if timed else None, query.algorithm)
+    return Place(query, PairTimeLane if timed else PairCountLane, key, size, slide, query.algorithm, timed=timed)
 
 
 def window_lengths(query: Query, clock: Clock | None) -> tuple[int, int]:
@@ -138,14 +154,22 @@ def _memory_for(queries: list[Query]) -> Iterator[None]:
 
 def _check_memory(one: Place) -> None:
     """QueryError when a lane could not take the query up for want of memory."""
-    rows = 8 * one.query.k + (one.size + one.slide if settled(one.algorithm)[0].family == "spatial" else 0)
+    spatial = one.algorithm != "auto" and settled(one.algorithm)[0].family == "spatial"
+    rows = 8 * _most(one) + (one.size + one.slide if spatial else 0)
     with _memory_for([one.query]):
         np.empty((rows, 8))
 
 
+def _most(one: Place) -> int:
+    """How many rows, or pairs of them, an answer may have."""
+    if isinstance(one.query, TopKPairs) and not one.timed:
+        return min(one.query.k, one.size * (one.size - 1) // 2)
+    return one.query.k
+
+
 def bind_place(one: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:
     """Add what evaluates the place's score and `where` to `bound`."""
-    if one.door is None or isinstance(one.query, TopKAcross):
+    if one.door is None or isinstance(one.query, TopKPairs | TopKAcross):
         return
     bound[one.door.score] = bind(one.query.score, schema)
     if one.query.where is not None:

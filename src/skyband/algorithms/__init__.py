@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from skyband.algorithms.contract import Plan, Ranked
+    from skyband.algorithms.pairs import PairStructure, Scoring
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ def _pruned(name: str, paper: str) -> Entry:
 def _spatial(name: str, paper: str, core: str, needs: str) -> Entry:
     """A core that is filled from a grid over the window's points."""
     return Entry(name, paper, "spatial", True, "count", core == "tma", needs, "crowd:Crowd", {"core": core}, ("grid",))
+
+
+def _pairs(name: str, paper: str, home: str, needs: str = "a score of pairs", exact: bool = True, **options: Any) -> Entry:
+    return Entry(name, paper, "pairs", exact, "count, time", False, needs, home, options)
 
 
 _HYBRID = Entry(
@@ -99,6 +104,12 @@ TABLE: tuple[Entry, ...] = (
     _across("sla", "CIKM09 3.1", "sla:SortedLists"),
     _across("eaa", "CIKM09 3.2", "eaa:Instances"),
     _across("eaa-approximate", "CIKM09 4", "guessed:GuessedInstances", exact=False, settable=("margin", "ahead")),
+    _pairs("pairs-oracle", "definition", "pairs_oracle:PairOracle"),
+    _pairs("scase", "ICDE12 V-A (SCase)", "pairs_skyband:PairSkyband", access="scan"),
+    _pairs("pairs-ta", "ICDE12 V-B (TA)", "pairs_skyband:PairSkyband", "a pair distance", access="boxes"),
+    _pairs("pairs-basic", "ICDE12 VI-D (basic)", "pairs_rivals:Basic"),
+    _pairs("pairs-naive", "ICDE12 VI-B (naive)", "pairs_naive:PairNaive"),
+    _pairs("supreme", "ICDE12 VI-B (scores only, no answers)", "pairs_rivals:Supreme", exact=False),
 )
 
 _BY_NAME = {entry.name: entry for entry in TABLE}
@@ -176,6 +187,8 @@ def check(text: str, k: int, rows: int | None, error: float) -> None:
         raise QueryError(f"{text!r} answers Threshold queries; ask a Threshold, or choose another algorithm")
     if named is not None and named.family == "across":
         raise QueryError(f"{text!r} answers TopKAcross queries; ask a TopKAcross, or choose another algorithm")
+    if named is not None and named.family == "pairs":
+        raise QueryError(f"{text!r} ranks pairs of rows; ask a TopKPairs, or choose another algorithm")
     if named is not None and named.windows == "count" and rows is None:
         raise QueryError(f"{text!r} needs a window of a known number of rows: use CountWindow, or another algorithm")
     if named is not None and rows is not None and "buffer" in options:
@@ -219,6 +232,14 @@ def build(name: str, plan: Plan, **options: Any) -> Ranked:
     """A fresh structure of the algorithm `name` for a plan. `options` override those named, which override the row's."""
     named, written = settled(name)
     return load(name)(plan, **{**named.options, **written, **options})
+
+
+def build_pairs(name: str, scoring: Scoring, **options: Any) -> PairStructure:
+    """A fresh structure of the algorithm `name` for a pair score."""
+    named = entry(name)
+    module, _, cls = named.home.partition(":")
+    made: PairStructure = getattr(import_module(f"skyband.algorithms.{module}"), cls)(scoring, **{**named.options, **options})
+    return made
 
 
 def algorithms() -> pa.Table:

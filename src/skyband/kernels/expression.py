@@ -117,13 +117,18 @@ def run(program, places, rows):
             x = _block(places, program.first[step], begin, count)
             y = _block(places, program.second[step], begin, count)
             z = _block(places, program.third[step], begin, count)
-            operation = program.operation[step]
-            if operation <= _POWER:
-                _arithmetic(operation, out, x, y)
-            elif operation <= _OR:
-                _logic(operation, out, x, y)
-            else:
-                _function(operation, out, x, y, z)
+            apply(program.operation[step], out, x, y, z)
+
+
+@jit
+def apply(operation, out, x, y, z):
+    """One step: out[i] from x[i], y[i], z[i], as far as the operation takes them."""
+    if operation <= _POWER:
+        _arithmetic(operation, out, x, y)
+    elif operation <= _OR:
+        _logic(operation, out, x, y)
+    else:
+        _function(operation, out, x, y, z)
 
 
 @jit

@@ -12,16 +12,19 @@ open_rows.py  where rows wait for that
 crowd.py   many queries with scores of their own over the same attributes
 scores.py  many queries with scores of any form
 across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows
+pairs.py   pairs of rows; pairs_windows.py: their two kinds of windows
 """
 
 from skyband.lanes.across import AcrossLane, across_place
 from skyband.lanes.base import NEVER, Door, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
 from skyband.lanes.crowd import CrowdLane, auto_key, crowd_key, crowd_place
+from skyband.lanes.pairs_windows import PairCountLane, PairTimeLane
 from skyband.lanes.scores import ScoresLane, in_scores_lane
 from skyband.lanes.time import TimeLane
 
-KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (CountLane, TimeLane, CrowdLane, ScoresLane, AcrossLane)}
+_ALL = (CountLane, TimeLane, CrowdLane, ScoresLane, PairCountLane, PairTimeLane, AcrossLane)
+KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in _ALL}
 """The lanes by their names in saved state."""
 
 __all__ = [
@@ -34,6 +37,8 @@ __all__ = [
     "Lane",
     "Member",
     "Names",
+    "PairCountLane",
+    "PairTimeLane",
     "Place",
     "Rows",
     "ScoresLane",

@@ -79,7 +79,7 @@ class Member:
         self.active = True  # a cancelled query may stay in its structure's plan, unheard
         self.algorithm = query.algorithm  # what answers it, where that differs from member to member
         self.rows = self.late = self.nulls = 0
-        self.ranked = np.zeros(0, np.int64)  # emit="arrivals": rows that ranked before and are still in the window
+        self.ranked: np.ndarray = np.zeros(0, np.int64)  # emit="arrivals": rows that ranked before and are still in the window
 
     @property
     def emission(self) -> int:

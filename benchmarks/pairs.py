@@ -1,0 +1,110 @@
+"""Pairs beside their limits: the K-skyband against scores alone, boxes against a scan, a snapshot against copying its rows.
+
+The structures are driven alone, every window of slide 1 answered, on the same rows in turns; time is the processor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import skyband as sb
+from repro.pairs import PairSet, Setting, asked, feed, fill, structures
+
+if TYPE_CHECKING:
+    from benchmarks.numbers import Figure
+
+_UNIFORM = PairSet("uniform", "uniform", 10_000)
+_KINDS = ("uniform", "correlated", "anticorrelated")
+
+
+def in_turns(settings: list[Setting], rows: int, step: int) -> list[float]:
+    """Microseconds a row of each setting, of one score each, measured step by step in turns; the middle step counts."""
+    size = settings[0].size
+    points = settings[0].data.draw(size + rows, settings[0].attributes)
+    built = [next(structures(setting)) for setting in settings]
+    for structure, setting in zip(built, settings, strict=True):
+        fill(structure, points, setting, asked(setting))
+    taken: list[list[float]] = [[] for _ in settings]
+    for begin in range(size, size + rows, step):
+        for at, (structure, setting) in enumerate(zip(built, settings, strict=True)):
+            taken[at].append(feed(structure, points, begin, min(begin + step, size + rows), asked(setting), size) / step)
+    return [1e6 * float(np.median(each)) for each in taken]
+
+
+def pair_figures(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bool) -> Iterator[Figure]:
+    """What is promised of pairs. `make` makes a figure."""
+    few = (10**4, 10**5) if quick else (10**4, 10**5, 10**6)
+    for size in few:
+        rows, step = (4000, 500) if size == 10**4 else (1000, 100) if size == 10**5 else (120, 20)
+        for k, hold in ((20, 1.3), (100, 1.6)):
+            for columns in (2, 4):
+                say(f"pairs, N={size:,}, K={k}, d={columns}")
+                one = Setting(_UNIFORM, "scase", k, size, columns, ("s1",))
+                ours, bound = in_turns([one, one_with(one, "supreme")], rows, step)
+                what = f"closest pairs (s1), scase, N={size:,}, K={k}, d={columns}"
+                detail = f"{ours:.1f} µs against {bound:.1f} µs a row"
+                yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
+    yield from _boxes(say, make, quick=quick)
+    yield from _naive(say, make)
+    yield from _snapshot(say, make)
+
+
+def one_with(setting: Setting, algorithm: str) -> Setting:
+    """The same of another algorithm."""
+    return Setting(setting.data, algorithm, setting.k, setting.size, setting.attributes, setting.scores)
+
+
+def _boxes(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bool) -> Iterator[Figure]:
+    for kind in _KINDS:
+        for score in ("s1", "s2", "s3", "s4"):
+            for columns in (2, 4) if quick else (2, 3, 4):
+                say(f"pairs in boxes, {kind}, {score}, d={columns}")
+                one = Setting(PairSet(kind, kind, 10**5), "pairs-ta", 20, 10**5, columns, (score,))
+                ours, bound, scan = in_turns([one, one_with(one, "supreme"), one_with(one, "scase")], 1000, 100)
+                what = f"pairs-ta, {score}, {kind}, N=10⁵, K=20, d={columns}"
+                detail = f"{ours:.1f} µs against {bound:.1f} µs a row; scase {scan:.1f} µs"
+                hold = 1.0 if score in ("s1", "s2") else 0.0
+                yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
+
+
+def _naive(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[Figure]:
+    say("pairs, naive")
+    one = Setting(_UNIFORM, "scase", 20, 10**4, 4, ("s1",))
+    ours, theirs = in_turns([one, one_with(one, "pairs-naive")], 400, 100)
+    detail = f"{ours:.1f} µs against {theirs:.0f} µs a row"
+    yield make("closest pairs (s1), scase, N=10⁴, K=20, d=4", "naive", 100.0, theirs / ours, "× as fast", False, detail)
+
+
+def _snapshot(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[Figure]:
+    """`top` of a query that is read when asked, beside taking its rows out of the store."""
+    say("pairs, a snapshot")
+    points = _UNIFORM.draw(12_000, 4)
+    score = sb.pair_distance(list("uvwx"), "l1")
+    monitor = sb.Monitor([sb.TopKPairs(name="q", k=20, score=score, window=sb.CountWindow(10**4), emit="none")])
+    monitor.push(dict(zip("uvwx", points, strict=True)))
+    top = monitor.top("q")
+    older, newer = (top.column(name).to_numpy() for name in ("a_seq", "b_seq"))
+
+    def copies() -> None:
+        monitor._store.find(older, monitor._seen, None)
+        monitor._store.find(newer, monitor._seen, None)
+
+    whole, copy = _best(lambda: monitor.top("q")), _best(copies)
+    detail = f"{1e6 * whole:.0f} µs against {1e6 * copy:.0f} µs"
+    yield make("top() of 20 pairs, N=10⁴", "copying their 40 rows", 3.0, whole / copy, "× its time", detail=detail)
+
+
+def _best(call: Callable[[], object]) -> float:
+    """Seconds of a call, the best of some rounds."""
+    call()
+    best = np.inf
+    for _ in range(7):
+        begin = perf_counter()
+        for _ in range(200):
+            call()
+        best = min(best, (perf_counter() - begin) / 200)
+    return float(best)

@@ -1,0 +1,167 @@
+"""What the driver asks of a structure that keeps the best pairs of rows.
+
+It sees rows with consecutive *ordinals*: of each row the columns that count when it is the older row `a` of a pair, those that
+count when it is the newer one `b`, and which of the two it may be. Clauses as in `contract`, and:
+
+ 1. A pair's score is turned so that larger is better. Pairs rank by score, then later `a`, then later `b`; a score that is
+    NaN never ranks, infinities do.
+ 2. Rows come once each, windows in the order of their end; a window [first, end) is answered when the rows before its end
+    have come, with its best min(k, pairs with a score) pairs, or SAME if that equals the query's answer before.
+ 3. `reach[w]` bounds from below the first row of every window from w on, those of later calls included.
+ 4. Queries come and go between calls. One that is added sees pairs of later rows only: its windows never begin before.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from skyband.kernels import pairs_score
+from skyband.kernels.expression import BLOCK, Program
+from skyband.kernels.pairs_band import NOT_WATCHED, Answers
+from skyband.kernels.pairs_run import PairResults
+from skyband.kernels.pairs_score import Scorer
+from skyband.kernels.tables import Windows
+
+METRICS = {"l1": pairs_score.L1, "l2": pairs_score.L2, "product": pairs_score.PRODUCT}
+Plain: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
+_ROOM = 1 << 16  # places in one round of results
+_NO_STEPS = Program(*(np.zeros(0, np.int64) for _ in range(5)))
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """How pairs are scored: a distance, or register code in two parts, the first of which needs the newer row alone.
+
+    Places of the code: older columns, the result, then registers: newer columns, constants, others.
+    """
+
+    order: str
+    older: int  # columns of the older row
+    newer: int
+    metric: str = ""  # of METRICS; empty: register code
+    before: Program = field(default=_NO_STEPS)
+    program: Program = field(default=_NO_STEPS)
+    constants: tuple[float, ...] = ()
+    registers: int = 0  # besides those of newer columns and constants
+    turned_round: Scoring | None = None  # the same for one older row and many newer ones; None: it is symmetric
+    plain: Plain | None = None  # the same in NumPy: older columns [columns, rows], the newer row's [columns], to scores
+
+    def reversed(self) -> Scoring:
+        """How one older row is scored with many newer ones: the two sides change places."""
+        return self.turned_round or self
+
+    def scorer(self) -> Scorer:
+        """What kernels score with."""
+        registers = 0 if self.metric else self.newer + len(self.constants) + self.registers
+        memory = np.zeros((1 + registers, BLOCK))
+        for register, constant in zip(memory[1 + self.newer :], self.constants, strict=False):
+            register.fill(constant)
+        marks = np.zeros(pairs_score.MARKS, np.int64)
+        marks[pairs_score.KIND] = METRICS.get(self.metric, pairs_score.EXPRESSION)
+        sign = np.array([1.0 if self.order == "desc" else -1.0])
+        return Scorer(marks, sign, np.zeros(self.newer), memory[0], memory, self.before, self.program)
+
+
+class Answered(NamedTuple):
+    """A round of results: those of windows[start:stop]."""
+
+    start: int
+    stop: int
+    results: PairResults
+
+
+def empty_answers(queries: int = 0, k: int = 1) -> Answers:
+    """Answers without a pair."""
+    score, a, b = np.zeros((queries, k)), np.zeros((queries, k), np.int64), np.zeros((queries, k), np.int64)
+    count, ks, most, bounded, first, mark, changed = (np.zeros(queries, np.int64) for _ in range(7))
+    oldest = np.full(queries, np.iinfo(np.int64).max)
+    return Answers(score, a, b, count, ks, most, bounded, first, mark, oldest, changed)
+
+
+def with_query(answers: Answers, k: int, most: int, watched: bool, first: int, mark: int) -> Answers:
+    """The same and one more query, which has no pair yet and holds `most` of them in the end."""
+    room = max(answers.score.shape[1], most)
+    grown = empty_answers(len(answers.k) + 1, room)
+    for old, new in zip(answers, grown, strict=True):
+        if old.ndim == 2:
+            new[:-1, : old.shape[1]] = old
+        else:
+            new[:-1] = old
+    grown.k[-1], grown.most[-1], grown.first[-1], grown.mark[-1] = k, most, first, mark if watched else NOT_WATCHED
+    return grown
+
+
+def without_query(answers: Answers, at: int) -> Answers:
+    """The same without one."""
+    return Answers(*(np.delete(column, at, axis=0) for column in answers))
+
+
+class PairStructure(ABC):
+    """One structure over one pair score."""
+
+    shares: ClassVar[bool] = True  # serves queries with windows of different sizes
+
+    def __init__(self, scoring: Scoring) -> None:
+        self.scoring = scoring
+        self.next = 0  # ordinal of the next row
+
+    @property
+    @abstractmethod
+    def answers(self) -> Answers:
+        """What each query's pairs are now; of a watched one perhaps ahead of its last window."""
+
+    def begin_at(self, ordinal: int) -> None:
+        """Let the first row have this ordinal."""
+        self.next = ordinal
+
+    @abstractmethod
+    def add(self, k: int, *, watched: bool, first: int) -> None:
+        """Take up a query whose windows begin at `first` or later. `watched`: its answer is kept up from row to row, else
+        it is read when a window is to be answered."""
+
+    @abstractmethod
+    def remove(self, at: int) -> None:
+        """Stop answering a query; later ones move up."""
+
+    @abstractmethod
+    def advance(
+        self, older: np.ndarray, newer: np.ndarray, sides: np.ndarray, windows: Windows, reach: np.ndarray
+    ) -> Iterator[Answered]:
+        """Take rows (float64 [columns, rows], uint8 [rows]) and answer windows, in rounds. The iterator must be exhausted."""
+
+    def _results(self, asked: int) -> PairResults:
+        k = max(int(self.answers.k.max(initial=0)), 1)
+        room = max(min(_ROOM, asked * k), k)
+        count = np.zeros(asked, np.int64), np.zeros(asked, np.int64)
+        return PairResults(*count, np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64))
+
+    @property
+    @abstractmethod
+    def candidates(self) -> int:
+        """Pairs held because they may still rank."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of all arrays held."""
+
+    def figures(self) -> dict[str, Any]:
+        """What else `stats` should say of it."""
+        return {}
+
+    @abstractmethod
+    def check_invariants(self) -> None:
+        """AssertionError, with the state in its message, when a structural property does not hold."""
+
+    @abstractmethod
+    def snapshot(self) -> bytes:
+        """Everything remembered, as bytes of `skyband.state`."""
+
+    @abstractmethod
+    def restore(self, data: bytes) -> None:
+        """Take up what `snapshot` of one built alike wrote, its queries included."""

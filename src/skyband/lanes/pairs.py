@@ -1,0 +1,272 @@
+"""Pairs of rows: one structure for all queries on a pair score. Queries come and go while rows do.
+
+A row that may be the older or the newer one of a pair is handed on at once (count windows) or when its slide closes (time
+windows), with the columns each side needs. Any row of the window may be in a coming pair, so that all are kept.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.algorithms import build_pairs
+from skyband.algorithms.choose import choose_pairs
+from skyband.binding import numbers
+from skyband.changes import Emitted
+from skyband.evaluation import compute
+from skyband.kernels.tables import Windows
+from skyband.lanes.base import Lane, Names, Place
+from skyband.live import LiveRows
+from skyband.pair_score import NEWER, OLDER, PairDoor
+from skyband.pairs_query import TopKPairs
+
+if TYPE_CHECKING:
+    from skyband.algorithms.pairs import Answered, PairStructure
+    from skyband.kernels.pairs_emission import PairEvents, Reported
+
+_SIDES = ((OLDER, 1), (NEWER, 2))  # what a row may be in a pair, as bits
+_SHIFT = 31  # bits of a difference between ordinals in one window
+NO_NAMES = np.zeros((2, 0), np.int64)
+
+
+class PairLane(Lane):
+    """What both kinds of windows have in common. `sinces`: the first ordinal each member sees."""
+
+    def __init__(self, place: Place, since: int) -> None:
+        super().__init__(place, since)
+        assert isinstance(place.query, TopKPairs)
+        self.pair_door: PairDoor = place.query.door
+        scoring, self.older, self.newer = self.pair_door.scoring()
+        self.algorithm = place.algorithm
+        if self.algorithm == "auto":
+            self.algorithm = choose_pairs(scoring.metric, scoring.order, scoring.older, None if place.timed else place.size)
+        self.structure: PairStructure = build_pairs(self.algorithm, scoring)
+        self.structure.begin_at(self._first_ordinal())
+        self.conditions = [(self.pair_door.side_condition(side), bit) for side, bit in _SIDES]
+        self.sinces: list[int] = []
+        self.live = LiveRows(None, by_arrival=not place.timed)
+        self.reported: Reported = _nothing_reported()
+        self.reach = self._first_ordinal()  # no coming window holds rows before this ordinal
+        self.floor = self.reach  # nor did an answer, when the last rows had come
+
+    # -- queries -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _first_ordinal(self) -> int:
+        """The ordinal of the first row to come."""
+
+    @abstractmethod
+    def _waits(self) -> bool:
+        """Are rows held back that a query that joins now must not see?"""
+
+    def admits(self, place: Place) -> bool:
+        return (self.structure.shares or not self.members) and not self._waits()
+
+    def join(self, place: Place) -> None:
+        member = place.member
+        k = member.query.k
+        if not place.timed:
+            k = max(min(k, member.size * (member.size - 1) // 2), 1)
+        since = self._first_ordinal()
+        self.structure.add(k, watched=member.query.emit != "none", first=since)
+        self.reported = _with_one_more(self.reported, k)
+        member.ranked = NO_NAMES
+        self.members.append(member)
+        self.sinces.append(since)
+
+    def cancel(self, at: int) -> None:
+        """Stop answering a query and forget what only it held."""
+        self.structure.remove(at)
+        self.reported = type(self.reported)(*(np.delete(column, at, axis=0) for column in self.reported))
+        del self.members[at], self.sinces[at]
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def _columns(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What rows bring as older and as newer ones, which of the two they may be, and which lack a column of the score."""
+        known = {name: numbers(table.column(name)) for name in self.pair_door.columns}
+        rows = table.num_rows
+        sides = np.zeros(rows, np.uint8)
+        for condition, bit in self.conditions:
+            passes = np.ones(rows, bool)
+            if condition is not None:
+                value = compute(condition, known, rows)
+                passes = (value != 0.0) & ~np.isnan(value)
+            sides[passes] |= bit
+        missing = np.zeros(rows, bool)
+        for name in self.pair_door.scored:
+            missing |= np.isnan(known[name])
+        if self.structure.scoring.metric:
+            sides[missing] = 0  # no pair of theirs has a score
+        older, newer = (_stacked([known[name] for name in names], rows) for names in (self.older, self.newer))
+        return older, newer, sides, missing
+
+    def _answer(
+        self, older: np.ndarray, newer: np.ndarray, sides: np.ndarray, seq: np.ndarray | None, windows: Windows, reach: int
+    ) -> tuple[Emitted, Names]:
+        """Hand rows to the structure, answer the windows they complete, collect result rows. `seq`: their arrival numbers,
+        where these are not the ordinals. `reach`: no window after these holds rows before it."""
+        begin = self.structure.next
+        reaches = np.minimum.accumulate(np.append(windows.first, reach)[::-1])[::-1].copy()
+        emission = np.array([member.emission for member in self.members], np.int64)
+        slide = np.array([member.slide for member in self.members], np.int64)
+        value = windows.number * slide[windows.query]
+        parts: list[PairEvents] = []
+        for answered in self.structure.advance(older, newer, sides, windows, reaches):
+            if emission.any():
+                parts += self._events(windows, value, emission, answered)
+        # rows that leave now are still looked up
+        self.live.extend(begin, seq, np.zeros(len(sides)), np.flatnonzero(sides), self.floor)
+        self.reach, self.floor = reach, self._oldest(reach)
+        events = _joined(parts)
+        if events is None:
+            return Emitted.room(0), NO_NAMES
+        keep = self._first_arrivals(events, emission, windows)
+        emitted = Emitted(*events[:5], events.a).where(keep)
+        return emitted, np.stack([self._seq_of(events.a[keep]), self._seq_of(events.b[keep])])
+
+    def _events(self, windows: Windows, value: np.ndarray, emission: np.ndarray, answered: Answered) -> list[PairEvents]:
+        """The result rows of a round of answers."""
+        from skyband.kernels.emission import SNAPSHOTS
+        from skyband.kernels.pairs_emission import PairEvents, emit
+        from skyband.kernels.tables import SAME
+
+        start, stop, results = answered
+        query, size = windows.query[start:stop], results.size[start:stop]
+        k = self.structure.answers.k[query]
+        told = np.where((size != SAME) | (emission[query] == SNAPSHOTS), 2 * k, 0)
+        room = int(told[emission[query] > 0].sum())
+        if room == 0:
+            return []
+        whole = [np.empty(room, np.int64) for _ in range(5)]
+        out = PairEvents(whole[0], whole[1], np.empty(room, np.int8), whole[2], np.empty(room), whole[3], whole[4])
+        count = emit(windows.query, value, start, stop, results, emission, self.reported, out)
+        return [PairEvents(*(column[:count] for column in out))] if count else []
+
+    def _first_arrivals(self, events: PairEvents, emission: np.ndarray, windows: Windows) -> np.ndarray:
+        """Which result rows stay: of queries that report arrivals, only the first entry of each pair, ever."""
+        from skyband.kernels.emission import ARRIVALS
+
+        keep = np.ones(len(events.query), bool)
+        for q in np.flatnonzero(emission == ARRIVALS):
+            member, places = self.members[q], np.flatnonzero(events.query == q)
+            known = member.ranked.shape[1]
+            pairs = np.hstack([member.ranked, np.stack([events.a[places], events.b[places]])])
+            _, first_places = np.unique(_keys(pairs), return_index=True)
+            keep[places] = False
+            keep[places[first_places[first_places >= known] - known]] = True
+            first = windows.first[windows.query == q]
+            pairs = pairs[:, np.sort(first_places)]
+            member.ranked = pairs[:, pairs[0] >= first[-1]] if len(first) else pairs
+        return keep
+
+    # -- what is held --------------------------------------------------------------------------------------------
+
+    def _oldest(self, reach: int) -> int:
+        """No row before this ordinal is in a coming window, which begin at `reach`, or in an answer."""
+        for held in (self.structure.answers, self.reported):
+            for q, count in enumerate(held.count.tolist()):
+                reach = int(held.a[q, :count].min(initial=reach))
+        return reach
+
+    def _seq_of(self, ordinal: np.ndarray) -> np.ndarray:
+        if not self.timed:
+            return ordinal
+        seq, found = self.live.find(ordinal)
+        assert found.all(), "an answer names a row that was not kept"
+        return seq
+
+    def top(self, at: int) -> tuple[np.ndarray, Names]:
+        # an answer that is kept up may be ahead of the last window
+        kept = self.structure.answers if self.members[at].emission == 0 else self.reported
+        held = slice(0, int(kept.count[at]))
+        return kept.score[at, held].copy(), np.stack([self._seq_of(column[at, held]) for column in (kept.a, kept.b)])
+
+    def needed(self, base: int = 0) -> np.ndarray:
+        seqs = self.live.seqs(base)
+        return np.unique(seqs) if self.timed else seqs
+
+    def shrink(self) -> None:
+        self.live.thin(self.floor)
+
+    def figures(self, at: int) -> dict[str, Any]:
+        found = {"algorithm": self.algorithm, "candidates": self.candidates, "bytes": self.structure.nbytes + self.live.nbytes}
+        return found | self.structure.figures()
+
+    @property
+    def candidates(self) -> int:
+        return self.structure.candidates
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header = (
+            self.header()
+            | {"algorithm": self.algorithm, "sinces": self.sinces, "reach": self.reach, "floor": self.floor}
+            | self._numbers()
+        )
+        arrays = {"structure": np.frombuffer(self.structure.snapshot(), np.uint8), **self.live.save(), **self._arrays()}
+        arrays |= {f"ranked.{at}": member.ranked for at, member in enumerate(self.members)}
+        return header, arrays | {f"reported.{name}": column for name, column in self.reported._asdict().items()}
+
+    @classmethod
+    def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Lane:
+        lane = cls(places[0], header["since"])
+        if lane.algorithm != header["algorithm"]:  # what "auto" means may have changed since
+            lane.algorithm = header["algorithm"]
+            lane.structure = build_pairs(lane.algorithm, lane.structure.scoring)
+        for at, place in enumerate(places):
+            lane.members.append(place.member)
+            lane.members[at].ranked = arrays[f"ranked.{at}"]
+        lane.read_counters(header)
+        lane.sinces, lane.reach, lane.floor = list(header["sinces"]), header["reach"], header["floor"]
+        lane.structure.restore(arrays["structure"].tobytes())
+        lane.live.restore(arrays)
+        reported = type(lane.reported)
+        lane.reported = reported(*(arrays[f"reported.{name}"] for name in reported._fields))
+        lane._restore(header, arrays)
+        return lane
+
+    def _numbers(self) -> dict[str, int]:
+        return {}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @abstractmethod
+    def _restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take up what `_numbers` and `_arrays` gave."""
+
+
+def _stacked(columns: list[np.ndarray], rows: int) -> np.ndarray:
+    return np.stack(columns) if columns else np.zeros((0, rows))
+
+
+def _keys(pairs: np.ndarray) -> np.ndarray:
+    """A number for each pair, equal only for equal pairs: the rows of a window are few enough to count both in one."""
+    if pairs.shape[1] == 0:
+        return np.zeros(0, np.int64)
+    keys: np.ndarray = ((pairs[0] - pairs[0].min()) << _SHIFT) + (pairs[1] - pairs[0])
+    return keys
+
+
+def _joined(parts: list[PairEvents]) -> PairEvents | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else type(parts[0])(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _nothing_reported() -> Reported:
+    from skyband.kernels.pairs_emission import Reported
+
+    return Reported(np.zeros((0, 1)), np.zeros((0, 1), np.int64), np.zeros((0, 1), np.int64), np.zeros(0, np.int64))
+
+
+def _with_one_more(reported: Reported, k: int) -> Reported:
+    """Room for another query, to which nothing was reported."""
+    missing = max(k - reported.score.shape[1], 0)
+    score, a, b = (np.pad(column, ((0, 1), (0, missing))) for column in reported[:3])
+    return type(reported)(score, a, b, np.pad(reported.count, (0, 1)))

@@ -1,0 +1,280 @@
+"""What pairs of rows are ranked by: expressions over `a.` (the older row) and `b.` (the newer one), and distances.
+
+    pair_distance(["x", "y"])            √Σ (a.x - b.x)², the columns' differences combined
+    "abs(a.bid - b.bid) / a.volume"      anything over columns of either side; it need not be symmetric
+
+A `where` restricts pairs. What it asks of one side alone decides which rows are taken up at all, as `a` or as `b`; what it
+asks of both becomes part of the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from skyband.errors import QueryError
+from skyband.evaluation import Lowering, evaluate
+from skyband.expression import Call, Column, Number, Tree
+from skyband.formulas import Bounds, region
+from skyband.parser import parse
+
+if TYPE_CHECKING:
+    from skyband.algorithms.pairs import Plain, Scoring
+    from skyband.kernels.expression import Program
+
+METRICS = ("l1", "l2", "product")
+OLDER, NEWER = "a.", "b."
+
+_UNKNOWN = Call("/", (Number(0.0), Number(0.0)))  # no score
+
+
+@dataclass(frozen=True)
+class PairDistance:
+    """How far two rows are apart: Σ |aᵢ-bᵢ| for "l1", √Σ (aᵢ-bᵢ)² for "l2", Π |aᵢ-bᵢ| for "product". Made by
+    `pair_distance`."""
+
+    columns: tuple[str, ...]
+    metric: str = "l2"
+
+    def __post_init__(self) -> None:
+        given: Any = self.columns
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise QueryError(f"pair_distance takes a list of column names, got {given!r}; write ['x', 'y']")
+        object.__setattr__(self, "columns", tuple(given))
+        if not self.columns or any(not isinstance(name, str) or not name for name in self.columns):
+            raise QueryError(f"pair_distance needs the names of one or more columns, got {self.columns!r}; write ['x', 'y']")
+        if twice := [name for name in self.columns if self.columns.count(name) > 1]:
+            raise QueryError(f"pair_distance names the column {twice[0]!r} twice; name each column once")
+        if self.metric not in METRICS:
+            raise QueryError(f"pair_distance metric {self.metric!r} is not known; use one of {', '.join(map(repr, METRICS))}")
+
+    @property
+    def tree(self) -> Tree:
+        apart = [Call("-", (Column(OLDER + name), Column(NEWER + name))) for name in self.columns]
+        terms: list[Tree] = [Call("*", (one, one)) if self.metric == "l2" else Call("abs", (one,)) for one in apart]
+        whole = terms[0] if len(terms) == 1 else Call("*" if self.metric == "product" else "+", tuple(terms))
+        return Call("sqrt", (whole,)) if self.metric == "l2" else whole
+
+
+PairScore: TypeAlias = str | PairDistance
+PairWhere: TypeAlias = str | Bounds
+
+
+def pair_distance(columns: Iterable[str], metric: str = "l2") -> PairDistance:
+    """The distance between the two rows of a pair, for `TopKPairs`: the closest by default, with `order="desc"` the furthest.
+
+    >>> str(pair_distance(["x", "y"], metric="l1").tree)
+    'abs(a.x - b.x) + abs(a.y - b.y)'
+    """
+    return PairDistance(columns, metric)  # type: ignore[arg-type]
+
+
+def score_tree(score: PairScore) -> Tree:
+    """The expression tree of a pair score; QueryError for what is none."""
+    if isinstance(score, PairDistance):
+        return score.tree
+    if not isinstance(score, str):
+        raise QueryError(f"a pair's score is an expression over a. and b. or pair_distance(), got {score!r}")
+    return _sided(parse(score))
+
+
+def where_tree(where: PairWhere | None) -> Tree | None:
+    """The expression tree of a condition on pairs. A region's column without a side is meant on both."""
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return _sided(parse(where))
+    if not isinstance(where, Mapping):
+        raise QueryError(f"where is a boolean expression over a. and b., or a region {{'a.x': (low, high)}}; got {where!r}")
+    bounds: dict[str, tuple[float | None, float | None]] = {}
+    for name, ends in where.items():
+        known = isinstance(name, str) and name.startswith((OLDER, NEWER))
+        bounds |= {name: ends} if known else {f"{side}{name}": ends for side in (OLDER, NEWER)}
+    return _sided(region(bounds).tree)
+
+
+def _sided(tree: Tree) -> Tree:
+    for name in tree.columns():
+        if not name.startswith((OLDER, NEWER)):
+            side, dot, rest = name.partition(".")
+            said = f"names the side {side!r}" if dot else f"names the column {name!r} without a side"
+            bare = rest if dot else name
+            raise QueryError(f"it {said}; write a.{bare} for the older row of the pair or b.{bare} for the newer one")
+    return tree
+
+
+@dataclass(frozen=True)
+class PairDoor:
+    """How rows become pairs with scores: equal for queries that can share a structure."""
+
+    score: Tree
+    where: Tree | None
+    order: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The stream's columns that are needed, each once."""
+        trees = [self.score] if self.where is None else [self.score, self.where]
+        return tuple(dict.fromkeys(bare(name) for tree in trees for name in tree.columns()))
+
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """Those that the score names."""
+        return tuple(dict.fromkeys(bare(name) for name in self.score.columns()))
+
+    def side_condition(self, side: str) -> Tree | None:
+        """What `where` asks of rows of one side alone, over the stream's columns."""
+        parts = [_of_row(part) for part in _conjuncts(self.where) if _sides(part) == {side}]
+        return _all(parts)
+
+    @property
+    def pair_condition(self) -> Tree | None:
+        """What it asks of both."""
+        return _all([part for part in _conjuncts(self.where) if len(_sides(part)) != 1])
+
+    @property
+    def metric(self) -> tuple[str, tuple[str, ...]] | None:
+        """The distance that the score is, and its columns, where nothing else is asked of pairs; None: it is no distance."""
+        return None if self.pair_condition is not None else _metric(self.score)
+
+    def scoring(self) -> tuple[Scoring, tuple[str, ...], tuple[str, ...]]:
+        """What a structure scores with; the columns of older rows and of newer rows it is to be given."""
+        from skyband.algorithms.pairs import Scoring
+
+        if (distance := self.metric) is not None:
+            metric, columns = distance
+            plain = _in_numpy(self.score, [OLDER + name for name in columns], [NEWER + name for name in columns])
+            return Scoring(self.order, len(columns), len(columns), metric, plain=plain), columns, columns
+        condition, tree = self.pair_condition, self.score
+        if condition is not None:
+            tree = Call("where", (condition, tree, _UNKNOWN))
+        if not isinstance(tree, Call):
+            tree = Call("neg", (Call("neg", (tree,)),))  # register code has at least one step
+        lowering, other = _PairLowering(tree, OLDER), _PairLowering(tree, NEWER)
+        older, newer = lowering.columns, lowering.fixed
+        reverse = Scoring(self.order, len(newer), len(older), "", *other.halves())
+        plain = _in_numpy(tree, older, newer)
+        scoring = Scoring(self.order, len(older), len(newer), "", *lowering.halves(), reverse, plain)
+        return scoring, tuple(map(bare, older)), tuple(map(bare, newer))
+
+
+def _in_numpy(tree: Tree, older: Iterable[str], newer: Iterable[str]) -> Plain:
+    """The tree as a function of older rows and one newer row."""
+
+    def plain(older_rows: np.ndarray, newer_row: np.ndarray) -> np.ndarray:
+        rows = older_rows.shape[1]
+        columns = dict(zip(older, older_rows, strict=True))
+        columns |= {name: np.full(rows, value) for name, value in zip(newer, newer_row, strict=True)}
+        return evaluate(tree, columns, rows)
+
+    return plain
+
+
+def bare(name: str) -> str:
+    """A column's name without its side."""
+    return name[len(OLDER) :]
+
+
+def _sides(tree: Tree) -> set[str]:
+    return {name[: len(OLDER)] for name in tree.columns()}
+
+
+def _conjuncts(tree: Tree | None) -> list[Tree]:
+    """Conditions that must all be true for the whole to be."""
+    if tree is None:
+        return []
+    if isinstance(tree, Call) and tree.op == "and":
+        return [part for argument in tree.args for part in _conjuncts(argument)]
+    return [tree]
+
+
+def _all(parts: list[Tree]) -> Tree | None:
+    return Call("and", tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+
+
+def _of_row(tree: Tree) -> Tree:
+    """The same over columns without their side."""
+    if isinstance(tree, Column):
+        return Column(bare(tree.name))
+    return Call(tree.op, tuple(_of_row(argument) for argument in tree.args)) if isinstance(tree, Call) else tree
+
+
+def _metric(tree: Tree) -> tuple[str, tuple[str, ...]] | None:
+    """Which distance a tree computes, to the last bit."""
+    if isinstance(tree, Call) and tree.op == "sqrt":
+        squares = _terms(tree.args[0], "+")
+        found = [_squared(term) for term in squares]
+        return None if None in found else ("l2", tuple(name for name in found if name is not None))
+    for metric, op in (("l1", "+"), ("product", "*")):
+        found = [_apart(term) for term in _terms(tree, op)]
+        if None not in found:
+            return metric, tuple(name for name in found if name is not None)
+    return None
+
+
+def _terms(tree: Tree, op: str) -> tuple[Tree, ...]:
+    return tree.args if isinstance(tree, Call) and tree.op == op else (tree,)
+
+
+def _apart(tree: Tree) -> str | None:
+    """The column of |a.x - b.x|."""
+    return _difference(tree.args[0]) if isinstance(tree, Call) and tree.op == "abs" else None
+
+
+def _squared(tree: Tree) -> str | None:
+    """The column of (a.x - b.x)²."""
+    if not isinstance(tree, Call) or len(tree.args) != 2 or tree.op not in ("*", "**"):
+        return None
+    first, second = tree.args
+    same = first == second if tree.op == "*" else second == Number(2.0)
+    return _difference(first) if same else None
+
+
+def _difference(tree: Tree) -> str | None:
+    if not isinstance(tree, Call) or tree.op != "-" or len(tree.args) != 2:
+        return None
+    first, second = tree.args
+    if not isinstance(first, Column) or not isinstance(second, Column):
+        return None
+    same, both = bare(first.name) == bare(second.name), {first.name[:2], second.name[:2]} == {OLDER, NEWER}
+    return bare(first.name) if same and both else None
+
+
+class _PairLowering(Lowering):
+    """Register code whose columns are those of the rows on one side; those of the row on the other are constants that change
+    from row to row, and steps that need nothing else are written apart, to be run once a row."""
+
+    def __init__(self, tree: Call, many: str) -> None:
+        self.many = many
+        self.fixed = tuple(name for name in tree.columns() if not name.startswith(many))
+        super().__init__(tree)
+        moving, fixed = len(self.columns), len(self.fixed)
+        self.place_of |= {Column(name): moving + 1 + at for at, name in enumerate(self.fixed)}
+        self.place_of |= {number: moving + 1 + fixed + at for number, at in self.constants.items()}
+        self.first_register = moving + 1 + fixed + len(self.constants)
+        self.still = set(range(moving + 1, self.first_register))  # places that keep their value for all rows of one side
+        self.before: list[tuple[int, int, int, int, int]] = []
+
+    def _moving(self, tree: Call) -> tuple[str, ...]:
+        return tuple(name for name in tree.columns() if name.startswith(self.many))
+
+    def halves(self) -> tuple[Program, Program, tuple[float, ...], int]:
+        """Both parts, the constants, and how many registers there are besides."""
+        whole = self.finished()
+        return self._program(self.before), whole.program, whole.constants, whole.registers
+
+    def _step(self, op: str, part: Call | None, *places: int) -> int:
+        if part is self.tree or not self.still.issuperset(places):
+            return super()._step(op, part, *places)
+        target = self.first_register + self.registers
+        self.registers += 1
+        self.still.add(target)
+        self.before.append(self._code(op, target, places))
+        return target
+
+    def _release(self, place: int) -> None:
+        if place not in self.still:
+            super()._release(place)
