@@ -39,7 +39,12 @@ def test_the_four_scores_and_what_they_ask_for() -> None:
     apart = np.abs(rows[:, None, -300:] - rows[:, -300:, None])
     kept = np.triu_indices(300, 1)
     plain = {"l1": apart.sum(axis=0)[kept], "product": apart.prod(axis=0)[kept]}
-    expected = [np.sort(plain["l1"])[:3], -np.sort(-plain["l1"])[:3], np.sort(plain["product"])[:3], -np.sort(-plain["product"])[:3]]
+    expected = [
+        np.sort(plain["l1"])[:3],
+        -np.sort(-plain["l1"])[:3],
+        np.sort(plain["product"])[:3],
+        -np.sort(-plain["product"])[:3],
+    ]
     for structure, best in zip(structures(setting), expected, strict=True):
         queries = asked(setting)
         fill(structure, rows, setting, queries)

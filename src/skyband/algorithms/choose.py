@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from skyband.algorithms.contract import Plan
 
-
 _WORTH_BOXES = 50_000  # rows of a window from which on boxes cost less than a scan
 
 
@@ -40,9 +39,9 @@ def choose_pairs(metric: str, order: str, columns: int, rows: int | None) -> str
     """The name of the algorithm for a pair score: its metric (empty for any other score), which way, over how many columns,
     in windows of how many rows (None: not known).
 
-    Boxes cost about as much for any window, a scan is proportional to it; `./run bench pairs` shows both. The smallest products lie
-    along every column's plane through the new row, which all boxes touch when there are many columns.
+    Boxes cost about as much for any window, a scan is proportional to it; `./run bench pairs` shows both. The smallest
+    products lie along every column's plane through the new row, which too many boxes touch.
     """
-    if not metric or (metric == "product" and order == "asc" and columns > 2):
+    if not metric or (metric == "product" and order == "asc" and columns > 1):
         return "scase"
     return "pairs-ta" if rows is None or rows >= _WORTH_BOXES else "scase"
