@@ -186,7 +186,7 @@ def test_a_monitor_goes_on_after_a_stay_on_disk(algorithm: str, data: st.DataObj
 @given(data=st.data())
 def test_queries_come_and_go(algorithm: str, data: st.DataObject) -> None:
     """Each step is a push, a query more or a query less."""
-    rows = data.draw(rows_drawn(40))
+    rows = data.draw(rows_drawn(20))
     monitor, reference = sb.Monitor(time="t"), PairReference([], "t")
     at, number = 0, 0
     score, where = data.draw(st.sampled_from(sorted(SCORES))), data.draw(st.sampled_from(sorted(WHERES)))

@@ -114,3 +114,11 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
                 )
             table = table.set_column(place, field, pa.nulls(len(table), field.type))
     return table.cast(schema)
+
+
+def with_types_for_nulls(known: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """`known`, where a column that was all null so far takes the type it has in `found`."""
+    fields = [
+        found.field(field.name) if pa.types.is_null(field.type) and field.name in found.names else field for field in known
+    ]
+    return pa.schema(fields)

@@ -19,7 +19,7 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from skyband.batches import check_keepable, conform, to_table
+from skyband.batches import check_keepable, conform, to_table, with_types_for_nulls
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
 from skyband.keys import LiveKeys
@@ -162,7 +162,7 @@ class Monitor:
         if self._schema is not None:
             schema = self._schema
             if pa.null() in schema.types:
-                schema = _with_types_for_nulls(schema, table.schema)
+                schema = with_types_for_nulls(schema, table.schema)
             table = conform(table, schema)
         if schema != self._schema:
             check_keepable(table)
@@ -393,11 +393,3 @@ class Monitor:
         from skyband.saving import read_monitor
 
         return read_monitor(cls, path, callables or {})
-
-
-def _with_types_for_nulls(known: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """`known`, where a column that was all null so far takes the type it has in `found`."""
-    fields = [
-        found.field(field.name) if pa.types.is_null(field.type) and field.name in found.names else field for field in known
-    ]
-    return pa.schema(fields)

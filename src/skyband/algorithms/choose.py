@@ -28,15 +28,13 @@ from __future__ import annotations
 from skyband.algorithms.contract import Plan
 
 _WORTH_BOXES = 50_000  # rows of a window from which on boxes cost less than a scan
+MANY = 64  # distinct scores from which on a crowd is faster than a structure for each
+GRID = 400  # from which on a grid is faster than a scan
 
 
 def choose(plan: Plan) -> str:
     """The name of the algorithm to use for a plan."""
     return "shared"
-
-
-MANY = 64  # distinct scores from which on a crowd is faster than a structure for each
-GRID = 400  # from which on a grid is faster than a scan
 
 
 def choose_crowd(scores: int, k: int, plain: bool) -> str | None:
@@ -52,8 +50,8 @@ def choose_pairs(metric: str, order: str, columns: int, rows: int | None) -> str
     in windows of how many rows (None: not known).
 
     Boxes cost about as much for any window, a scan is proportional to it; `./run bench pairs` shows both. The smallest
-    products lie along every column's plane through the new row, which all boxes touch when there are many columns.
+    products lie along every column's plane through the new row, which too many boxes touch.
     """
-    if not metric or (metric == "product" and order == "asc" and columns > 2):
+    if not metric or (metric == "product" and order == "asc" and columns > 1):
         return "scase"
     return "pairs-ta" if rows is None or rows >= _WORTH_BOXES else "scase"
