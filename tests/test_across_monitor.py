@@ -319,7 +319,7 @@ def test_state_survives_a_file_and_a_cancelled_query_is_gone(tmp_path: Path) -> 
         ({"window": 5}, "window must be"),
         ({"name": ""}, "needs a name"),
     ],
-    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
+    ids=lambda value: str(value).split(" at 0x")[0][:40] if isinstance(value, dict) else "",
 )
 def test_a_wrong_question_is_refused_where_it_is_asked(more: dict[str, Any], says: str) -> None:
     with pytest.raises(sb.QueryError, match=says):
