@@ -47,6 +47,14 @@ def across_command(quick: Annotated[bool, typer.Option(help="shorter streams, ro
     _show("Across streams", "across", lambda say: across.across(say, quick=quick))
 
 
+@app.command("points")
+def points_command(quick: Annotated[bool, typer.Option(help="smaller windows, rougher figures")] = False) -> None:
+    """Many queries over points: grid, scan and what auto makes of them; ten thousand queries at once."""
+    from benchmarks.points import points
+
+    _show("Points", "points", lambda say: points(say, quick=quick))
+
+
 @app.command("pairs")
 def pairs_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
     """Pairs of rows beside scores alone, and other figures of theirs."""
