@@ -28,7 +28,7 @@ NAMES = tuple("uvwxyz")  # of the attributes
 SCORES = {"s1": ("l1", "asc"), "s2": ("l1", "desc"), "s3": ("product", "asc"), "s4": ("product", "desc")}
 SENSOR = "abs(a.time - b.time) / (abs(a.temperature - b.temperature) * abs(a.humidity - b.humidity))"
 READINGS = ("time", "temperature", "humidity")
-_WARM = 3000  # rows that come in pairs before time is taken
+_WARM = 1500  # rows that come in pairs before time is taken
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Cost:
 
     microseconds: float  # a row; of query answering, a query
     pairs: float  # pairs held
-    share: float  # pairs held, over K ln(N / K)
+    share: float  # pairs held, over those expected of scores that have nothing to do with age
 
 
 def structures(setting: Setting) -> Iterator[PairStructure]:
@@ -179,8 +179,14 @@ def update_cost(setting: Setting, effort: Effort) -> Cost:
         ]
         seconds.append(sum(taken) / more)
         held.append(structure.candidates)
-    share = float(np.mean(held)) / (setting.k * max(np.log(setting.size / setting.k), 1.0))
-    return Cost(1e6 * float(np.mean(seconds)), float(np.mean(held)), share)
+    # a watched answer holds some pairs more than k, and the skyband with it
+    return Cost(1e6 * float(np.mean(seconds)), float(np.mean(held)), float(np.mean(held)) / expected(setting, structure))
+
+
+def expected(setting: Setting, structure: PairStructure) -> float:
+    """The expected size of a K-skyband: of the x pairs of age x each outranks the x²/2 younger ones with probability 2/x²."""
+    k = float(structure.answers.most.max())
+    return k + 2 * k * max(float(np.log(setting.size / np.sqrt(2 * k))), 0.0)
 
 
 def query_cost(setting: Setting, effort: Effort) -> Cost:
