@@ -107,11 +107,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield path
 
 
-ASKED = [
+ASKED: list[Any] = [
     query("best", emit="snapshots"),
     query("worst", 2, order="asc", size="13 seconds", slide="5 seconds", emit="snapshots"),
     query("cheap", 2, where={"price": (None, 0.5)}),
     query("swift", 1, "price * (1 + id % 7)", "10 seconds", "1 second", emit="arrivals"),
+    sb.Threshold(name="high", above=0.97, score="price", window=sb.TimeWindow("20 seconds", "5 seconds")),
+    sb.Threshold(name="low", above=0.02, score="price", order="asc", window=sb.TimeWindow("7 seconds", "2 seconds")),
 ]
 
 
@@ -362,6 +364,12 @@ def test_other_queries_on_an_old_checkpoint_are_refused(spark: SparkSession, fol
     [
         ([], {"time": "ts"}, QueryError, "at least one query"),
         (["top"], {"time": "ts"}, QueryError, "TopK"),
+        (
+            [sb.TopKPairs(name="p", k=1, score="abs(a.price - b.price)", window=sb.CountWindow(5))],
+            {"time": "ts"},
+            QueryError,
+            "every kind of query",
+        ),
         ([query(), query()], {"time": "ts"}, QueryError, "two queries are called 'q'"),
         ([query()], {}, QueryError, "name the time column"),
         ([query()], {"time": "when"}, SchemaError, "'when'.*it has 'ts'"),

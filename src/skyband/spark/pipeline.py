@@ -20,7 +20,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType, TimestampType
 
 from skyband.errors import QueryError, SchemaError
-from skyband.query import TopK
+from skyband.query import RankedQuery
 from skyband.spark.group import bound_names, result_schema
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
@@ -34,7 +34,7 @@ OBSERVED = "skyband-"  # begins the name of the metrics a streaming query report
 
 def monitor(
     df: DataFrame,
-    queries: Iterable[TopK] | TopK,
+    queries: Iterable[RankedQuery] | RankedQuery,
     *,
     time: str | None = None,
     lateness: Duration = 0,

@@ -21,7 +21,7 @@ import pyarrow as pa
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
 from skyband.expression import Column
-from skyband.query import TopK
+from skyband.query import RankedQuery, Threshold, TopK
 from skyband.schedule import pane_cuts
 from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.window import CountWindow, Duration, TimeWindow, duration, nanoseconds
@@ -31,11 +31,12 @@ TIME, TIE = "t", "tie"
 
 @dataclass(frozen=True)
 class Sieve:
-    """Of rows in one pane only the best `k` by this score can rank."""
+    """Of rows in one pane only the best `k` by this score can rank, or those beyond a bound."""
 
     score: int  # its column is s{score}
     ascending: bool
     k: int
+    above: float | None = None  # the bound of a threshold; `k` is of no meaning then
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Pace:
     """Queries that close their windows together: of one slide, or all that count rows (`slide` None)."""
 
     slide: int | None
-    queries: tuple[TopK, ...]  # over numbered columns, durations as whole numbers
+    queries: tuple[RankedQuery, ...]  # over numbered columns, durations as whole numbers
     cuts: tuple[int, ...] = ()  # where, within a slide, some window begins
     sieves: tuple[Sieve, ...] = ()
 
@@ -96,7 +97,7 @@ class Plan:
         return _digest(dict(self.marks))
 
     @staticmethod
-    def score_of(query: TopK) -> int:
+    def score_of(query: RankedQuery) -> int:
         """The number of a rewritten query's score."""
         assert isinstance(query.score, str)
         return int(query.score.removeprefix("s"))
@@ -116,7 +117,7 @@ class Request:
 
 def make_request(
     schema: pa.Schema,
-    queries: Iterable[TopK] | TopK,
+    queries: Iterable[RankedQuery] | RankedQuery,
     time: str | None,
     lateness: Duration,
     groups: Iterable[str],
@@ -149,7 +150,7 @@ def make_request(
             )
     distinct: dict[Any, int] = {}
     scores: list[tuple[Score, Where | None]] = []
-    rewritten: list[TopK] = []
+    rewritten: list[RankedQuery] = []
     for query in asked:
         key = (score_key(query.score), where_key(query.where))
         if key not in distinct:
@@ -174,14 +175,17 @@ def make_request(
     return Request(plan, tuple(scores))
 
 
-def _checked(queries: Iterable[TopK] | TopK) -> list[TopK]:
-    asked: list[TopK] = [queries] if isinstance(queries, TopK) else list(queries)
+def _checked(queries: Iterable[RankedQuery] | RankedQuery) -> list[RankedQuery]:
+    asked: list[RankedQuery] = [queries] if isinstance(queries, TopK | Threshold) else list(queries)
     if not asked:
         raise QueryError("there is nothing to answer: give at least one query, such as TopK(...)")
     names: set[str] = set()
     for query in asked:
-        if not isinstance(query, TopK):
-            raise QueryError(f"expected a query such as TopK, got {query!r}; the pipeline on Spark answers TopK queries")
+        if not isinstance(query, TopK | Threshold):
+            raise QueryError(
+                f"expected a TopK or a Threshold, got {query!r}; the pipeline on Spark answers these, a skyband.Monitor in one "
+                "process every kind of query"
+            )
         if query.name in names:
             raise QueryError(f"two queries are called {query.name!r}; give each a name of its own")
         names.add(query.name)
@@ -208,7 +212,7 @@ def _bare(score: Score, where: Where | None, schema: pa.Schema) -> int | None:
     return place if pa.types.is_float64(schema.field(place).type) else None
 
 
-def _over_numbered_columns(query: TopK, score: int, clock: Clock | None) -> TopK:
+def _over_numbered_columns(query: RankedQuery, score: int, clock: Clock | None) -> RankedQuery:
     window = query.window
     if isinstance(window, TimeWindow):
         assert clock is not None
@@ -219,8 +223,8 @@ def _over_numbered_columns(query: TopK, score: int, clock: Clock | None) -> TopK
     return replace(query, score=f"s{score}", where=None, window=window)
 
 
-def _paces(queries: list[TopK]) -> tuple[Pace, ...]:
-    by_slide: dict[int | None, list[TopK]] = {}
+def _paces(queries: list[RankedQuery]) -> tuple[Pace, ...]:
+    by_slide: dict[int | None, list[RankedQuery]] = {}
     for query in queries:
         slide = query.window.slide if isinstance(query.window, TimeWindow) else None
         assert slide is None or isinstance(slide, int)
@@ -231,25 +235,35 @@ def _paces(queries: list[TopK]) -> tuple[Pace, ...]:
     )
 
 
-def _smallest_state(queries: list[TopK]) -> list[TopK]:
+def _smallest_state(queries: list[RankedQuery]) -> list[RankedQuery]:
     """`auto` as it is best here, where every micro-batch writes the state down: `strict` remembers least (measured: a
     quarter of `shared` at 600 panes and k=100, in the same time), but serves one query a structure. A query that would
     put up with an error gets the same: an exact answer is within it."""
-    queries = [replace(query, error=0.0) if query.algorithm == "auto" else query for query in queries]
+    queries = [
+        replace(query, error=0.0) if isinstance(query, TopK) and query.algorithm == "auto" else query for query in queries
+    ]
     doors = Counter((query.score, query.order) for query in queries if query.algorithm == "auto")
     return [
-        replace(query, algorithm="strict") if query.algorithm == "auto" and doors[query.score, query.order] == 1 else query
+        replace(query, algorithm="strict")
+        if isinstance(query, TopK) and query.algorithm == "auto" and doors[query.score, query.order] == 1
+        else query
         for query in queries
     ]
 
 
-def _timed_pace(slide: int, queries: list[TopK]) -> Pace:
+def _timed_pace(slide: int, queries: list[RankedQuery]) -> Pace:
     cuts = pane_cuts(slide, [cast(int, query.window.size) for query in queries]).tolist()
     best: dict[tuple[int, bool], int] = {}
+    beyond: dict[tuple[int, bool], float] = {}
     for query in queries:
         way = (Plan.score_of(query), query.order == "asc")
-        best[way] = max(best.get(way, 0), query.k)
-    return Pace(slide, tuple(queries), tuple(cuts), tuple(Sieve(*way, k) for way, k in best.items()))
+        if isinstance(query, Threshold):
+            lowest = max if way[1] else min
+            beyond[way] = lowest(beyond.get(way, query.above), query.above)
+        else:
+            best[way] = max(best.get(way, 0), query.k)
+    sieves = [Sieve(*way, k) for way, k in best.items()] + [Sieve(*way, 0, above) for way, above in beyond.items()]
+    return Pace(slide, tuple(queries), tuple(cuts), tuple(sieves))
 
 
 def _ticks(clock: Clock | None, lateness: Duration, paces: tuple[Pace, ...]) -> tuple[int, int]:
@@ -276,7 +290,7 @@ def _ticks(clock: Clock | None, lateness: Duration, paces: tuple[Pace, ...]) -> 
 
 
 def _marks(
-    queries: list[TopK], schema: pa.Schema, time: str | None, groups: tuple[str, ...], arrival: str | None
+    queries: list[RankedQuery], schema: pa.Schema, time: str | None, groups: tuple[str, ...], arrival: str | None
 ) -> dict[str, str]:
     marks = {f"query {query.name!r}": _digest(query.to_json()) for query in queries}
     marks["the input's columns"] = _digest([[field.name, str(field.type)] for field in schema])

@@ -223,7 +223,10 @@ def candidates(
             way = (sieve.score, sieve.ascending)
             if way not in turned:
                 turned[way] = read_only(-scores[sieve.score] if sieve.ascending else scores[sieve.score])
-            keep_best(read_only(cell), cells, Keys(turned[way], time, tie), sieve.k, keep)
+            if sieve.above is not None:
+                keep |= turned[way] > (-sieve.above if sieve.ascending else sieve.above)
+            else:
+                keep_best(read_only(cell), cells, Keys(turned[way], time, tie), sieve.k, keep)
     return None if plan.counts_rows else np.flatnonzero(keep)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from skyband.query import TopK
+from skyband.query import RankedQuery
 from skyband.spark.group import Group
 from skyband.spark.plan import TIE, make_request
 from skyband.spark.reduce import reduced
@@ -22,7 +22,7 @@ from skyband.window import TimeWindow, nanoseconds
 _ROWS = 256
 
 
-def warm(queries: Iterable[TopK]) -> None:
+def warm(queries: Iterable[RankedQuery]) -> None:
     """Run both steps of the pipeline over a few made-up rows, with the queries' windows and algorithms."""
     asked = [replace(query, score="x", where=None) for query in queries]
     timed = [query.window for query in asked if isinstance(query.window, TimeWindow)]
