@@ -29,7 +29,7 @@ REFILLED = {"tma": "probabilistic", "sma": "strict"}  # cores that are filled fr
 PIECE = 1 << 13  # rows taken at once: their scores stay in the cache
 Round = tuple[np.ndarray, np.ndarray, Results]  # queries, the ends of their windows, answers
 _ANSWERS = 1 << 14
-_FEW = 16  # rows that sma's skyband may hold besides twice the k before it is cut back to them
+_FEW = 4  # rows that sma's skyband may hold besides twice the k before it is cut back to them
 _ADDITIONAL = 10  # candidates besides PA's limit where queries are indexed (TODS15 table IX)
 _UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not have
 
