@@ -16,10 +16,12 @@ from played import events_of, plain_events, reloaded
 from reference import Reference, Row
 from skyband.algorithms.asked import Asked
 from skyband.algorithms.tsl import TSL, most_rows
+from skyband.expression import Call
 from skyband.formulas import Linear
 from skyband.kernels import sorted_lists
 from skyband.kernels import tsl as kernel
 from skyband.kernels.pruning import Answers
+from skyband.score import as_tree
 from test_crowd import ATTRIBUTES, Watched, batches, turned
 from test_many_queries import Question, numbers, table_of
 
@@ -336,6 +338,21 @@ def test_all_algorithms_over_points_agree() -> None:
         parts = [monitor.push({name: column[at : at + 333] for name, column in rows.items()}) for at in range(0, 5000, 333)]
         found.append([events_of(part) for part in parts])
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("text", ["(0.5 + x) * (0.25 + y)", "0.5 * x ** 2 + 2.0 * y ** 2 - z"])
+def test_expressions_are_bounded_by_what_is_left_of_the_lists(text: str) -> None:
+    """Of any signs: squares rise at both ends of a list, products where both factors are negative too."""
+    tsl, rows = TSL(ATTRIBUTES), np.random.default_rng(7).normal(size=(3, 2000))
+    tree = as_tree(text)
+    assert isinstance(tree, Call)
+    tsl.add(Asked(tree, "desc", 5, 300, 20, "tsl"))
+    for begin in range(0, 2000, 20):
+        list(tsl.push(rows[:, begin : begin + 20]))
+        tsl.check_invariants()
+    x, y, z = rows[:, -300:]
+    values = (0.5 + x) * (0.25 + y) if text.startswith("(") else 0.5 * x**2 + 2.0 * y**2 - z
+    assert tsl.views.ordinal[:5].tolist() == (1700 + np.argsort(-values)[:5]).tolist() and tsl.searches > 0
 
 
 # --- what is held, bad input ----------------------------------------------------------------------

@@ -10,7 +10,9 @@ Cost a slide of r rows: O(r · queries · d) to score, O(r log r + √(n r)) a l
 about n (k_max/n)^(1/d) rows. Memory: the window's rows, an entry a row in each of d lists, k_max rows a query.
 
 Deviations: a cycle is a slide, arrivals before expirations; lists are arrays of two runs, merged once a cycle
-(`kernels.sorted_lists`), instead of trees; TA takes 64 rows of a list in a turn; scores are `linear` ones, with any signs.
+(`kernels.sorted_lists`), instead of trees; TA takes 64 rows of a list in a turn. Scores are `linear`, with any signs. The
+experiments also hand it expressions: answers are right for any that has no value where an attribute has none, and fast where it
+rises or falls with each attribute.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from skyband.algorithms.asked import Asked, questions_of
 from skyband.errors import QueryError, StateError
-from skyband.formulas import Linear
+from skyband.formulas import Distance
 from skyband.kernels import questions
 from skyband.kernels import tsl as kernel
 from skyband.kernels.pruning import DONE, Answers, answers_room
@@ -58,8 +60,8 @@ class TSL:
 
     def add(self, asked: Asked) -> None:
         """Take up a query: it sees the rows from now on."""
-        if not isinstance(asked.score, Linear):
-            raise QueryError(f"TSL ranks by linear() scores, got {asked.score!r}; use another algorithm")
+        if isinstance(asked.score, Distance) or asked.region or asked.condition is not None:
+            raise QueryError(f"TSL ranks by linear() scores without a where, got {asked.score!r}; use another algorithm")
         most = most_rows(asked.k)
         if most >= asked.size:
             most = asked.size + asked.slide + 1  # holds every row, and drops none
@@ -192,13 +194,18 @@ class TSL:
         """How many of the rows have no score, for each query."""
         out, counts = np.empty(rows.shape[1]), np.zeros(len(self.asked), np.int64)
         for number in range(len(self.asked)):
-            questions.scores_of(self.questions, number, rows, 0, rows.shape[1], out)
+            self._score(number, rows, out)
             counts[number] = np.isnan(out).sum()
         return counts
 
     def unscored_among(self, rows: np.ndarray) -> np.ndarray:
         """The same for rows of moderate numbers: none."""
         return np.zeros(len(self.asked), np.int64)
+
+    def _score(self, number: int, rows: np.ndarray, out: np.ndarray) -> None:
+        """Write the turned scores of rows [attributes, rows] for a query."""
+        for at, row in enumerate(np.ascontiguousarray(rows.T)):
+            out[at] = questions.score_of(self.questions, number, row)
 
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that is in an answer or may come into one, increasing."""
@@ -245,7 +252,7 @@ class TSL:
         first = max(first, int(marks[kernel.SINCE]))
         rows = np.ascontiguousarray(self._lists.rows[np.arange(first, end) % self.asked[0].size].T)  # type: ignore[union-attr]
         scores = np.empty(rows.shape[1])
-        questions.scores_of(self.questions, number, rows, 0, rows.shape[1], scores)
+        self._score(number, rows, scores)
         ranked = np.lexsort((-np.arange(len(scores)), -scores))[: (~np.isnan(scores)).sum()]
         state = f"view {number}, {marks}, of rows {first} to {end}: {ordinal}, {score}"
         assert np.array_equal(ordinal, first + ranked[:count]) and np.array_equal(score, scores[ranked[:count]]), state

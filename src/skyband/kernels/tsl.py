@@ -14,7 +14,7 @@ import numpy as np
 
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.pruning import ANSWERS_FULL, DONE, next_at_least
-from skyband.kernels.questions import score_of, scores_of
+from skyband.kernels.questions import CODE, best_in_box, score_of, scores_of
 from skyband.kernels.sorted_lists import HIGH, LOW, begin_walk, enter, keep, narrow, visit
 
 # columns of Views.marks
@@ -92,7 +92,7 @@ def _arrive(views, questions, columns, start, length, begin, here, scores):
         for at in range(0, length, BLOCK):
             part = min(BLOCK, length - at)
             seen = min(max(views.marks[q, SINCE] - begin - at, 0), part)
-            if part <= FEW:
+            if part <= FEW or questions.kind[q] == CODE:
                 _score_few(questions, q, columns, start + at, part, here, scores)
             else:
                 scores_of(questions, q, columns, start + at, start + at + part, scores)
@@ -121,10 +121,13 @@ def _expire(views, q, first):
 # the threshold algorithm ----------------------------------------------------------------------------------------
 
 
-@lean
-def _best_left(questions, q, edge):
+@jit
+def _best_left(questions, q, edge, out):
     """The best score, as computed, of a row whose attributes are all between the edges: in a sum every step is rounded
     monotonically. A weight of 0 adds nothing: at infinity the term is NaN, and such a row never ranks."""
+    if questions.kind[q] == CODE:
+        best = best_in_box(questions, q, edge[:, LOW].copy(), edge[:, HIGH].copy(), out)
+        return best if best == best else -np.inf
     sign, total = questions.sign[q], -0.0
     for place in range(questions.used[q]):
         axis = questions.order[q, place]
@@ -134,6 +137,20 @@ def _best_left(questions, q, edge):
             if total != total:  # inf - inf: no row escapes the worse of the two, so that its score is that or NaN
                 total = -sign * np.inf
     return sign * total
+
+
+@jit
+def _better_end(questions, q, axis, edge, out):
+    """From which end of a list rows are taken: the one where the best row there can be would lie."""
+    if questions.kind[q] != CODE:
+        return HIGH if questions.sign[q] * questions.weight[q, axis] > 0.0 else LOW
+    low, high = edge[axis, LOW], edge[axis, HIGH]
+    edge[axis, HIGH] = low
+    at_low = _best_left(questions, q, edge, out)
+    edge[axis, LOW] = edge[axis, HIGH] = high
+    at_high = _best_left(questions, q, edge, out)
+    edge[axis, LOW] = low
+    return HIGH if at_high >= at_low else LOW
 
 
 @lean
@@ -162,6 +179,7 @@ def fill(views, questions, q, lists, first, span, edge, walked):
     first = max(first, marks[q, SINCE])
     begin, most = marks[q, BEGIN], marks[q, MOST]
     count = 0
+    out = np.empty(3)
     begin_walk(lists, span, edge)
     lists_walked = _lists_of(questions, q, walked)
     left = True
@@ -170,12 +188,12 @@ def fill(views, questions, q, lists, first, span, edge, walked):
     while left:
         for place in range(lists_walked):
             axis = walked[place]
-            end = HIGH if questions.sign[q] * questions.weight[q, axis] > 0.0 else LOW
+            end = _better_end(questions, q, axis, edge, out)
             count = visit(lists, span, axis, end, questions, q, first, views.score, views.ordinal, begin, count, most)
             if not narrow(lists, span, axis, edge):
                 left = False
                 break
-        if left and count == most and views.score[begin + count - 1] > _best_left(questions, q, edge):
+        if left and count == most and views.score[begin + count - 1] > _best_left(questions, q, edge, out):
             break
     marks[q, COUNT], marks[q, WHOLE], marks[q, CHANGED] = count, count < most, 1
     for at in range(begin, begin + count):
