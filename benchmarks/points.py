@@ -37,7 +37,7 @@ def crossing(say: Callable[[str], None], size: int) -> Iterator[Figure]:
                 usual = resolution(size, dimensions)
                 crowds = {"sma": _crowd(weights, k, size, usual), "sma(grid=1)": _crowd(weights, k, size, 1)}
                 taken = _side_by_side(crowds, dimensions, size)
-                chosen = choose_crowd(queries, k, True) or "sma"
+                chosen = choose_crowd(queries, dimensions, k, True) or "sma"
                 assert settled(chosen)[0].name == "sma" and chosen in taken
                 detail = ", ".join(f"{name} {1e3 * seconds:.2f} ms a cycle" for name, seconds in taken.items())
                 ratio = taken[chosen] / min(taken.values())

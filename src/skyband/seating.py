@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from skyband.lanes import (
     ScoresLane,
     TimeLane,
     across_place,
+    attributes_of,
     auto_key,
     crowd_key,
     crowd_place,
@@ -128,9 +130,9 @@ def _gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
             groups.setdefault(key, []).append(one)
     algorithms = {lane.key: lane.algorithm for lane in lanes if isinstance(lane, CrowdLane)}
     for key, group in groups.items():
-        scores = len({one.door for one in group})
+        scores, attributes = len({one.door for one in group}), len(attributes_of(cast(TopK, group[0].query)))
         plain = all(isinstance(one.query.score, Linear | Distance) and one.query.where is None for one in group)
-        if key not in algorithms and (chosen := choose_crowd(scores, max(one.query.k for one in group), plain)):
+        if key not in algorithms and (chosen := choose_crowd(scores, attributes, max(one.query.k for one in group), plain)):
             algorithms[key] = chosen
     crowded = {id(one): algorithms[key] for key, group in groups.items() if key in algorithms for one in group}
     return [crowd_place(one, crowded[id(one)]) if id(one) in crowded else one for one in places]

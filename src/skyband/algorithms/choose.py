@@ -30,6 +30,7 @@ from skyband.algorithms.contract import Plan
 _WORTH_BOXES = 50_000  # rows of a window from which on boxes cost less than a scan
 MANY = 64  # distinct scores from which on a crowd is faster than a structure for each
 GRID = 400  # from which on a grid is faster than a scan
+MOST_FOR_GRID = 4  # attributes up to which it is whatever k
 
 
 def choose(plan: Plan) -> str:
@@ -37,12 +38,29 @@ def choose(plan: Plan) -> str:
     return "shared"
 
 
-def choose_crowd(scores: int, k: int, plain: bool) -> str | None:
+def choose_crowd(scores: int, attributes: int, k: int, plain: bool) -> str | None:
     """The algorithm for queries on so many distinct scores over the same attributes and windows, the largest k being `k`; None
-    for a structure each. `plain`: all scores are weighted sums or distances, with no regions."""
+    for a structure each. `plain`: all scores are weighted sums or distances, with no regions.
+
+    `./run bench points` measures grid and scan side by side; milliseconds a cycle of 10⁴ rows, windows of 10⁶, k = 1 / 20 / 100:
+
+        ==========  ==================  =====================  ====================
+        scores      d = 2               d = 4                  d = 6
+        ==========  ==================  =====================  ====================
+        100, grid   3.2 / 3.8 / 4.0     3.8 / 3.8 / 5.2        6.8 / 7.6 / 9.9
+        100, scan   1.5 / 1.7 / 1.9     1.9 / 1.9 / 5.8        2.1 / 6.0 / 4.4
+        1000, grid  5.8 / 6.4 / 10.7    6.7 / 12.3 / 16.4      46.7 / 44.0 / 146.7
+        1000, scan  9.9 / 11.6 / 19.4   12.4 / 30.4 / 26.9     16.9 / 51.7 / 119.4
+        5000, grid  12.3 / 12.2 / 37.8  23.9 / 35.2 / 58.1     231.5 / 184.4 / ?
+        5000, scan  48.1 / 49.7 / 80.4  76.7 / 130.1 / 110.8   79.5 / 238.5 / ?
+        ==========  ==================  =====================  ====================
+
+    In many dimensions the best cells of a query are many: few rows then pay for opening them.
+    """
     if scores < MANY:
         return None
-    return "sma(grid=1)" if plain and scores < GRID else "sma"
+    scan = scores < GRID or (attributes > MOST_FOR_GRID and not 10 <= k <= 50)
+    return "sma(grid=1)" if plain and scan else "sma"
 
 
 def choose_pairs(metric: str, order: str, columns: int, rows: int | None) -> str:

@@ -18,7 +18,7 @@ pairs.py   pairs of rows; pairs_windows.py: their two kinds of windows
 from skyband.lanes.across import AcrossLane, across_place
 from skyband.lanes.base import NEVER, Door, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
-from skyband.lanes.crowd import CrowdLane, auto_key, crowd_key, crowd_place
+from skyband.lanes.crowd import CrowdLane, attributes_of, auto_key, crowd_key, crowd_place
 from skyband.lanes.pairs_windows import PairCountLane, PairTimeLane
 from skyband.lanes.scores import ScoresLane, in_scores_lane
 from skyband.lanes.time import TimeLane
@@ -44,6 +44,7 @@ __all__ = [
     "ScoresLane",
     "TimeLane",
     "across_place",
+    "attributes_of",
     "auto_key",
     "crowd_key",
     "crowd_place",

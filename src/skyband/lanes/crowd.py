@@ -37,12 +37,12 @@ def crowd_key(query: RankedQuery, algorithm: str) -> Hashable | None:
     if "core" not in named.options:
         return None
     if named.family == "spatial":
-        return ("crowd", frozenset(_attributes(query)), algorithm, query.window.size, query.window.slide)
+        return ("crowd", frozenset(attributes_of(query)), algorithm, query.window.size, query.window.slide)
     if not isinstance(query.score, Linear | Distance) or query.where is not None:
         return None
     if "grid" not in options:
-        return ("crowd", frozenset(_attributes(query)))
-    return ("crowd", frozenset(_attributes(query)), algorithm, query.window.size, query.window.slide)
+        return ("crowd", frozenset(attributes_of(query)))
+    return ("crowd", frozenset(attributes_of(query)), algorithm, query.window.size, query.window.slide)
 
 
 def auto_key(query: Query) -> Hashable | None:
@@ -51,7 +51,7 @@ def auto_key(query: Query) -> Hashable | None:
         return None
     if not isinstance(query.window, CountWindow) or query.emit == "snapshots":
         return None
-    attributes = () if callable(query.score) else _attributes(query)
+    attributes = () if callable(query.score) else attributes_of(query)
     if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
         return None
     return ("crowd", frozenset(attributes), "auto", query.window.size, query.window.slide)
@@ -105,7 +105,7 @@ class CrowdLane(Lane):
 
     def _attributes(self, place: Place) -> tuple[str, ...]:
         """What the structure calls the numbers it is given of a row."""
-        return _attributes(_asked(place))
+        return attributes_of(_asked(place))
 
     def _score(self, place: Place) -> tuple[Linear | Distance | Call, str]:
         """How it ranks them for a query, and which way."""
@@ -244,7 +244,7 @@ def _asked(place: Place) -> RankedQuery:
     return place.query
 
 
-def _attributes(query: RankedQuery) -> tuple[str, ...]:
+def attributes_of(query: RankedQuery) -> tuple[str, ...]:
     """The columns that a query's score and `where` read, in the order of their names."""
     trees = [as_tree(query.score), where_key(query.where)]
     return tuple(sorted({name for tree in trees if tree is not None for name in tree.columns()}))
