@@ -42,7 +42,7 @@ def choose_crowd(scores: int, attributes: int, k: int, plain: bool) -> str | Non
     """The algorithm for queries on so many distinct scores over the same attributes and windows, the largest k being `k`; None
     for a structure each. `plain`: all scores are weighted sums or distances, with no regions.
 
-    `./run bench points` measures grid and scan side by side; milliseconds a cycle of 10⁴ rows, windows of 10⁶, k = 1 / 20 / 100:
+    `./run bench points` measures grid and scan side by side; milliseconds a cycle of 10⁴ rows, N = 10⁶, k = 1 / 20 / 100:
 
         ==========  ==================  =====================  ====================
         scores      d = 2               d = 4                  d = 6
