@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -119,6 +119,16 @@ class Cell:
     ours: float | None
     paper: float | None
     reason: str = ""
+
+
+def walk(experiment: Any, step: Callable[[str], None], cell: Callable[[str, str, Any], Cell]) -> list[Cell]:
+    """Every cell of an experiment, by data, column and series; `step` is told of each column before it is measured."""
+    cells: list[Cell] = []
+    for data, source in experiment.data.items():
+        for column in experiment.columns:
+            step(f"{experiment.table}  {source.label}  {column.axis} = {column.label}")
+            cells += [cell(data, name, column) for name in experiment.series]
+    return cells
 
 
 def lines_of(cells: list[Cell], data: str, axes: tuple[str, ...] = (), columns: tuple[str, ...] = ()) -> dict[str, list[Cell]]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import skyband as sb
-from repro.experiment import Cell, Column, Experiment, Series
+from repro.experiment import Cell, Column, Experiment, Series, walk
 from repro.points import PointSet
 from skyband.algorithms.crowd import Asked, Crowd
 from skyband.changes import Emitted
@@ -237,12 +237,7 @@ def warm_up(experiment: ManyQueries) -> None:
 def run(experiment: ManyQueries, effort: Effort, taken: Taken, step: Callable[[str], None]) -> list[Cell]:
     """Measure every cell; `step` is told of each column before it is measured."""
     warm_up(experiment)
-    cells: list[Cell] = []
-    for data, source in experiment.data.items():
-        for column in experiment.columns:
-            step(f"{experiment.table}  {source.label}  {column.axis} = {column.label}")
-            cells += [_cell(experiment, effort, taken, data, name, column) for name in experiment.series]
-    return cells
+    return walk(experiment, step, lambda data, name, column: _cell(experiment, effort, taken, data, name, column))
 
 
 def _cell(experiment: ManyQueries, effort: Effort, taken: Taken, data: str, name: str, column: Column) -> Cell:

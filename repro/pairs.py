@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.streams import real_folder
-from repro.experiment import Cell, Column, Experiment, Series
+from repro.experiment import Cell, Column, Experiment, Series, walk
 from skyband.algorithms import build_pairs
 from skyband.algorithms.pairs import PairStructure
 from skyband.kernels import pairs_run, pairs_tree
@@ -269,12 +269,7 @@ def run(experiment: PairExperiment, effort: Effort, taken: Taken, step: Callable
     for line in experiment.series.values():  # load every kernel once
         tiny = Setting(replace(first, kind="uniform"), line.algorithm, 3, 60, 2, watched=line.watched, answering=line.answering)
         update_cost(tiny, Effort(pairs=0, rows=10))
-    cells: list[Cell] = []
-    for data, source in experiment.data.items():
-        for column in experiment.columns:
-            step(f"{experiment.table}  {source.label}  {column.axis} = {column.label}")
-            cells += [_cell(experiment, effort, taken, data, name, column) for name in experiment.series]
-    return cells
+    return walk(experiment, step, lambda data, name, column: _cell(experiment, effort, taken, data, name, column))
 
 
 def _cell(experiment: PairExperiment, effort: Effort, taken: Taken, data: str, name: str, column: Column) -> Cell:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import skyband as sb
 from skyband.algorithms import TABLE, build_pairs
 from skyband.algorithms.pairs import PairStructure, Scoring
-from skyband.kernels import pairs_band, pairs_tree
+from skyband.kernels import pairs_state, pairs_tree
 from skyband.kernels.tables import SAME
 from skyband.pair_score import PairDoor, score_tree, where_tree
 from skyband.schedule import count_windows, in_order_of_end
@@ -256,7 +256,7 @@ def test_the_tree_of_figure_4_and_example_1() -> None:
     state = structure._state
     for place, (age, score) in enumerate(zip(ages, scores, strict=True)):
         state.band.score[place], state.band.a[place], state.band.b[place] = -float(score), 100 - int(age), 200
-    state.marks[pairs_band.BAND] = len(names)
+    state.marks[pairs_state.BAND] = len(names)
     pairs_tree.build(state)
     nodes = {names[state.tree.place[n]]: n for n in range(len(names))}
     tree = {
@@ -283,7 +283,7 @@ def test_the_skyband_is_as_small_as_theory_says() -> None:
         structure = made("scase", 2, "l1", "asc", [(size, 500, k)])
         feed(structure, points_of("uniform", 2, 2 * size, seed), [(size, 500, k)], [], check=False)
         counts.append(structure.candidates)
-    k = int(structure._state.marks[pairs_band.K])  # type: ignore[attr-defined]
+    k = int(structure._state.marks[pairs_state.K])  # type: ignore[attr-defined]
     theory = k + 2 * k * math.log(size / math.sqrt(2 * k))
     assert abs(np.mean(counts) / theory - 1) < 0.25, (counts, theory)
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skyband as sb
-from played import events_of, plain_events, reloaded
-from reference import Reference, Row
+from played import events_of
 from skyband.algorithms.asked import Asked
 from skyband.algorithms.tsl import TSL, most_rows
 from skyband.expression import Call
@@ -23,7 +22,7 @@ from skyband.kernels import tsl as kernel
 from skyband.kernels.pruning import Answers
 from skyband.score import as_tree
 from test_crowd import ATTRIBUTES, Watched, batches, turned
-from test_many_queries import Question, numbers, table_of
+from test_many_queries import Question, come_and_go
 
 
 class WatchedTSL(Watched):
@@ -287,34 +286,7 @@ def test_a_monitor_answers_as_the_meaning_says(data: st.DataObject) -> None:
         )
         for number in range(data.draw(st.integers(1, 4)))
     ]
-    begin = data.draw(st.integers(1, len(asked)), label="there at first")
-    monitor = sb.Monitor([question.query() for question in asked[:begin]])
-    reference = Reference([question.asked() for question in asked[:begin]])
-    waiting, tag = asked[begin:], 0
-    for _ in range(data.draw(st.integers(1, 6), label="calls")):
-        call = data.draw(st.sampled_from(["push", "push", "push", "add", "cancel", "save"]))
-        if call == "add" and waiting:
-            question = waiting.pop()
-            monitor.add(question.query())
-            reference.add(question.asked())
-        elif call == "cancel" and monitor.queries:
-            name = data.draw(st.sampled_from(sorted(monitor.queries)))
-            monitor.cancel(name)
-            reference.cancel(name)
-        elif call == "save":
-            monitor = reloaded(monitor)
-        else:
-            drawn = data.draw(st.lists(st.tuples(numbers, numbers), max_size=15), label="rows")
-            rows: list[Row] = [{"x": x, "y": y, "tag": tag + at} for at, (x, y) in enumerate(drawn)]
-            tag += len(rows)
-            assert events_of(monitor.push(table_of(rows))) == plain_events(reference.push(rows))
-        for name in monitor.queries:
-            top, standing = monitor.top(name), reference.standing[name]
-            assert top["seq"].to_pylist() == [ranked.seq for ranked in standing.top]
-            if tag and standing.since < reference.arrived:
-                stats = monitor.stats(name)
-                assert (stats["rows"], stats["nulls"]) == (reference.arrived - standing.since, standing.nulls)
-                assert stats["algorithm"] == "tsl" and stats["bytes"] > 0
+    come_and_go(data, asked)
 
 
 def test_all_algorithms_over_points_agree() -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.errors import SchemaError
+from skyband.numbering import plain_keys
 
 NOT_FOUND = -1
 Finder = Callable[[np.ndarray], pa.Array]  # keys of rows, by arrival number
@@ -46,7 +47,7 @@ class LiveKeys:
         if column.null_count:
             place = column.is_null().index(True).as_py()
             raise SchemaError(f"row {place} of the batch has no key in {self.column!r}; give every row one")
-        keys = _whole(column)
+        keys = plain_keys(column)
         number = _numbers(keys)
         twice = _repeated(number)
         if len(twice) and len(pc.unique(keys)) < len(keys):
@@ -79,7 +80,7 @@ class LiveKeys:
         kind = schema.field(self.column).type
         try:
             if isinstance(keys, pa.ChunkedArray):
-                keys = _whole(keys)
+                keys = plain_keys(keys)
             wanted = keys.cast(kind) if isinstance(keys, pa.Array) else pa.array(keys, kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as problem:
             raise SchemaError(
@@ -130,11 +131,6 @@ class LiveKeys:
         self._pieces = [(arrays["keys.number"][order], arrays["keys.seq"][order])] if len(order) else []
         self.deleted = arrays["keys.deleted"]
         self.rows_deleted, self.not_found = counts["deleted"], counts["not_found"]
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
 
 
 def _numbers(keys: pa.Array) -> np.ndarray:

@@ -22,9 +22,9 @@ import numpy as np
 
 from skyband.kernels import pairs_score
 from skyband.kernels.expression import BLOCK, Program
-from skyband.kernels.pairs_band import NOT_WATCHED, Answers
 from skyband.kernels.pairs_run import PairResults
 from skyband.kernels.pairs_score import Scorer
+from skyband.kernels.pairs_state import NOT_WATCHED, Answers
 from skyband.kernels.tables import Windows
 
 METRICS = {"l1": pairs_score.L1, "l2": pairs_score.L2, "product": pairs_score.PRODUCT}

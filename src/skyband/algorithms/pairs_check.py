@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from skyband.kernels import pairs_band as band
 from skyband.kernels import pairs_boxes as boxing
-from skyband.kernels.pairs_band import Skyband
+from skyband.kernels import pairs_state as band
 from skyband.kernels.pairs_boxes import Boxes
+from skyband.kernels.pairs_state import Skyband
 
 
 def check_skyband(state: Skyband, boxes: Boxes) -> None:

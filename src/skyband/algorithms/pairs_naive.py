@@ -15,8 +15,8 @@ from skyband.algorithms.contract import read_only
 from skyband.algorithms.pairs import Answered, PairStructure, Scoring, empty_answers, with_query, without_query
 from skyband.errors import StateError
 from skyband.kernels import pairs_naive as kernel
-from skyband.kernels import pairs_run
-from skyband.kernels.pairs_band import Answers, Pairs, Tail
+from skyband.kernels import pairs_run, pairs_state
+from skyband.kernels.pairs_state import Answers, Pairs, Tail
 from skyband.kernels.tables import Windows
 from skyband.state import pack, unpack
 
@@ -66,7 +66,7 @@ class PairNaive(PairStructure):
                 continue
             stop = int(self._state.marks[kernel.WINDOW])
             yield Answered(start, stop, results)
-            if code == pairs_run.DONE:
+            if code == pairs_state.DONE:
                 break
             start, self._state.marks[kernel.USED] = stop, 0
         self.next = begin + older.shape[1]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from skyband.algorithms.pairs import Answered, PairStructure, Scoring, empty_answers, with_query, without_query
-from skyband.kernels.pairs_band import Answers
+from skyband.kernels.pairs_state import Answers
 from skyband.kernels.tables import Windows
 from skyband.state import pack, unpack
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from skyband.algorithms.pairs import Scoring
 from skyband.algorithms.pairs_skyband import PairSkyband
-from skyband.kernels import pairs_band as band
 from skyband.kernels import pairs_rivals as kernel
-from skyband.kernels.pairs_band import Answers
+from skyband.kernels import pairs_state as band
+from skyband.kernels.pairs_state import Answers
 
 
 class Basic(PairSkyband):

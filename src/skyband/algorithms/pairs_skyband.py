@@ -32,12 +32,14 @@ from skyband.algorithms.contract import read_only
 from skyband.algorithms.pairs import Answered, PairStructure, Scoring, empty_answers, with_query, without_query
 from skyband.algorithms.pairs_check import check_skyband
 from skyband.errors import StateError
-from skyband.kernels import pairs_band as band
 from skyband.kernels import pairs_boxes as boxing
 from skyband.kernels import pairs_run as kernel
+from skyband.kernels import pairs_state as band
 from skyband.kernels.expression import BLOCK
-from skyband.kernels.pairs_band import DEPTH, Answers, Fresh, Pairs, Segments, Skyband, Tail, Tree
+from skyband.kernels.pairs_band import lay_segments
 from skyband.kernels.pairs_boxes import Boxes
+from skyband.kernels.pairs_state import DEPTH, Answers, Fresh, Pairs, Segments, Skyband, Tail, Tree
+from skyband.kernels.pairs_young import settle
 from skyband.kernels.tables import Windows
 from skyband.state import pack, unpack
 
@@ -77,7 +79,7 @@ class PairSkyband(PairStructure):
         )
         self._boxes = _boxes(scoring.older, 0 if access == "scan" else BOX_ROWS, 0)
         self._scorer, self._reverse = scoring.scorer(), scoring.reversed().scorer()
-        band.lay_segments(self._state)
+        lay_segments(self._state)
 
     def begin_at(self, ordinal: int) -> None:
         super().begin_at(ordinal)
@@ -116,7 +118,7 @@ class PairSkyband(PairStructure):
 
     def _settle(self) -> None:
         """Let the pairs of young rows join that are to stay, and all that wait."""
-        while kernel.settle(self._state, self._boxes, self._reverse, 0) != kernel.DONE:
+        while settle(self._state, self._boxes, self._reverse, 0) != band.DONE:
             self._grow_band()
         self._merge()
 
@@ -141,7 +143,7 @@ class PairSkyband(PairStructure):
             else:
                 stop = int(marks[band.WINDOW])
                 yield Answered(start, stop, results)
-                if code == kernel.DONE:
+                if code == band.DONE:
                     break
                 start, marks[band.USED] = stop, 0
         self.next = begin + older.shape[1]

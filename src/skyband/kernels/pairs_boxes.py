@@ -13,25 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.jit import lean
-from skyband.kernels.pairs_band import (
-    BAND,
-    HEAD,
-    LEAF,
-    NEXT,
-    PENDING,
-    REACH,
-    RUN,
-    RUNS,
-    RUNS_HEAD,
-    SCORED,
-    lay_segments,
-    limit_of,
-    merge,
-)
+from skyband.kernels.pairs_band import lay_segments, limit_of, merge
 from skyband.kernels.pairs_score import KIND, L1, PRODUCT, fill, promising
+from skyband.kernels.pairs_state import BAND, DONE, HEAD, LEAF, NEXT, OUT_OF_ROOM, PENDING, REACH, RUN, RUNS, RUNS_HEAD, SCORED
 
 LEAF_ROWS = 64
-OUT_OF_ROOM = 2  # what `search` returns when the band has no room
 
 BEGIN, ROWS, NODE, NEWEST = 0, 1, 2, 3  # of a run: its first row's place, rows, place of its boxes, newest ordinal
 FIELDS = 4
@@ -87,7 +73,7 @@ def search(state, boxes, scorer):
             return OUT_OF_ROOM
         marks[RUN] += 1
         marks[LEAF] = 0
-    return 0
+    return DONE
 
 
 @lean

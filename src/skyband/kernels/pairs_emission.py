@@ -8,7 +8,7 @@ import numpy as np
 
 from skyband.kernels.emission import ARRIVALS, CHANGES, ENTER, LEAVE, NOTHING, SNAPSHOTS, TOP
 from skyband.kernels.jit import lean
-from skyband.kernels.pairs_band import above
+from skyband.kernels.pairs_state import above
 from skyband.kernels.tables import SAME
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean
-from skyband.kernels.pairs_band import Answers, Pairs, Tail, above
-from skyband.kernels.pairs_run import DONE, NEWER, OLDER, RESULTS_FULL, TAIL_FULL, hand_out
+from skyband.kernels.pairs_run import NEWER, OLDER, RESULTS_FULL, TAIL_FULL, hand_out
 from skyband.kernels.pairs_score import meet, score
+from skyband.kernels.pairs_state import DONE, Answers, Pairs, Tail, above
 from skyband.kernels.tables import SAME
 
 # places in marks

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean
-from skyband.kernels.pairs_band import (
-    BAND,
-    FRONT,
-    HEAD,
-    IDLE,
-    NEXT,
-    REACH,
-    SCAN,
-    SCORED,
-    STOP,
-    USED,
-    WINDOW,
-    K,
-    above,
-    read_linear,
-)
-from skyband.kernels.pairs_run import BAND_FULL, DONE, NEWER, OLDER, RESULTS_FULL, TAIL_FULL, hand_out, read_tree
+from skyband.kernels.pairs_band import read_linear
+from skyband.kernels.pairs_run import BAND_FULL, NEWER, OLDER, RESULTS_FULL, TAIL_FULL, hand_out, read_tree
 from skyband.kernels.pairs_score import meet, score
+from skyband.kernels.pairs_state import BAND, DONE, FRONT, HEAD, IDLE, NEXT, REACH, SCAN, SCORED, STOP, USED, WINDOW, K, above
 from skyband.kernels.tables import SAME
 
 

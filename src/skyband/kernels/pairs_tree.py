@@ -8,7 +8,7 @@ k pairs whose `a` is recent enough O(log pairs + k).
 from __future__ import annotations
 
 from skyband.kernels.jit import lean
-from skyband.kernels.pairs_band import BAND, TREE
+from skyband.kernels.pairs_state import BAND, TREE
 
 _NODE, _BEGIN, _END = 0, 1, 2  # of a part still to be built: its parent (+ 1, negative: to the right), its items
 _FIELDS = 3
