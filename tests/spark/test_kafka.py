@@ -1,0 +1,258 @@
+"""`skyband run` between topics of a real broker: equal to the embedded engine, with broken messages, kills and outages.
+
+Where no broker can be had these tests are skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import topics
+import trading
+
+from scripts.kafka.artifacts import Unavailable, jars
+from scripts.kafka.broker import Broker
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 300.0
+pytestmark = pytest.mark.slow
+
+JOB = """\
+checkpoint = "state"
+
+[source]
+format = "kafka"
+schema = "{schema}"
+options = {{ "kafka.bootstrap.servers" = "{servers}", subscribe = "{source}", startingOffsets = "earliest", {options} }}
+
+[stream]
+time = "ts"
+lateness = "5 seconds"
+group_by = ["venue"]
+arrival = "id"
+
+[[query]]
+name = "best"
+k = 3
+score = "price"
+window = {{ size = "10 seconds", slide = "1 second" }}
+emit = "snapshots"
+
+[[query]]
+name = "least"
+k = 2
+score = "-price * 2"
+where = "price > 0.2"
+window = {{ size = "4 seconds", slide = "1 second" }}
+
+[sink]
+{sink}
+
+[trigger]
+{trigger}
+
+[spark]
+"spark.master" = "local[2]"
+"spark.driver.memory" = "1g"
+"spark.sql.shuffle.partitions" = 2
+"spark.jars" = "{jars}"
+"""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    try:
+        jars("connector")
+        running = Broker(tmp_path_factory.mktemp("broker"), *topics.free_ports()).start()
+    except Unavailable as reason:
+        pytest.skip(f"no Kafka broker can be had here: {reason}")
+    yield running
+    running.stop()
+
+
+class Run:
+    """`skyband run` in a process of its own; what it says is read as it comes."""
+
+    def __init__(self, job: Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+        command = [sys.executable, "-m", "skyband", "run", str(job), "--json"]
+        self.errors = (job.parent / "errors").open("w+")
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True
+        )
+        self.said: list[dict[str, Any]] = []
+        self.listening = threading.Thread(target=self._listen, daemon=True)
+        self.listening.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(json.loads(line))
+
+    @property
+    def rows(self) -> int:
+        """So far."""
+        return self.said[-1]["rows"] if self.said else 0
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait, but not for a process that has ended."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.process.poll() is None and time.monotonic() < end, (self.said[-1:], self.complaint())
+            time.sleep(0.1)
+
+    def ended(self, with_signal: signal.Signals | None = None) -> int:
+        """The exit code, once it has said everything."""
+        if with_signal is not None:
+            self.process.send_signal(with_signal)
+        self.process.wait(PATIENCE)
+        self.listening.join(PATIENCE)
+        return self.process.returncode
+
+    def killed(self) -> None:
+        """It and its JVM and workers, with no time to say anything."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+    def complaint(self) -> str:
+        self.errors.seek(0)
+        return self.errors.read()
+
+
+def job(folder: Path, broker: Broker, name: str, sink: str, trigger: str = "available_now = true", options: str = "") -> Path:
+    """A job that reads the topic NAME-in."""
+    file = folder / "job.toml"
+    text = {"kafka": f'format = "kafka"\noptions = {{ "kafka.bootstrap.servers" = "{broker.servers}", topic = "{name}-out" }}'}
+    text["parquet"] = 'format = "parquet"\npath = "out"'
+    file.write_text(
+        JOB.format(
+            schema=trading.SCHEMA,
+            servers=broker.servers,
+            source=f"{name}-in",
+            options=options or '"failOnDataLoss" = true',
+            sink=text[sink],
+            trigger=trigger,
+            jars=",".join(map(str, jars("connector").glob("*.jar"))),
+        )
+    )
+    return file
+
+
+def written(broker: Broker, topic: str) -> list[trading.Answer]:
+    """All results in a topic, repetitions included."""
+    messages = [json.loads(value) for _, value in topics.read(broker.servers, topic)]
+    return sorted((trading.answer(message, message["row"]) for message in messages), key=str)
+
+
+def in_files(folder: Path) -> list[trading.Answer]:
+    """All results of a file sink that it has committed."""
+    log = folder / "_spark_metadata"
+    names = {
+        Path(json.loads(line)["path"]).name
+        for file in log.iterdir()
+        if file.name[0].isdigit()
+        for line in file.read_text().splitlines()[1:]
+    }
+    results = [row for name in names for row in pq.read_table(folder / name).to_pylist()]
+    return sorted((trading.answer(row, row["row"]) for row in results), key=str)
+
+
+def test_a_job_between_topics_equals_the_embedded_engine_and_counts_broken_messages(broker: Broker, tmp_path: Path) -> None:
+    rows = trading.trades()
+    values: list[bytes | None] = list(topics.as_json(rows))
+    poison = [b'{"ts": "2026-01-05T08:00:', b"\x00\xff", b"[1, 2]", b'{"id": "seven", "price": 9.0}', b"", None]
+    topics.write(broker.servers, "poisoned-in", [*values[:600], *poison, *values[600:]])
+    run = Run(job(tmp_path, broker, "poisoned", "kafka"))
+    assert run.ended() == 0, run.complaint()
+    last = run.said[-1]
+    assert last["event"] == "finished" and last["reason"] == "the source is exhausted"
+    assert last["rows"] == len(rows) and last["bad_rows"] == len(poison) and last["late"] == {"best": 0, "least": 0}
+    assert re.fullmatch(r"poisoned-in, partition [01], offset 30[0-2]", last["last_bad"])
+    assert last["nulls"]["best"] == rows["price"].null_count > 0
+    assert written(broker, "poisoned-out") == trading.embedded(rows)
+    keys = {key for key, _ in topics.read(broker.servers, "poisoned-out")}
+    assert keys == {b"best", b"least"}
+
+
+@pytest.mark.parametrize("sink", ["parquet", "kafka"])
+def test_killed_and_started_again_files_hold_each_result_once_and_topics_at_least_once(
+    broker: Broker, tmp_path: Path, sink: str
+) -> None:
+    rows = trading.trades()
+    name = f"killed-{sink}"
+    topics.write(broker.servers, f"{name}-in", topics.as_json(rows))
+    file = job(tmp_path, broker, name, sink, options="maxOffsetsPerTrigger = 100")
+    run = Run(file)
+    run.until(lambda: len(run.said) >= 3)
+    run.killed()
+    assert 0 < run.rows < len(rows)
+    again = Run(file)
+    assert again.ended() == 0, again.complaint()
+    expected = trading.embedded(rows)
+    if sink == "parquet":
+        assert in_files(tmp_path / "out") == expected
+        return
+    results = written(broker, f"{name}-out")
+    assert len(results) >= len(expected)
+    assert sorted(set(results), key=str) == expected
+    # a repeated message has the same bytes, so that a reader needs to understand nothing to leave it out
+    assert len(set(topics.read(broker.servers, f"{name}-out"))) == len(expected)
+
+
+def test_a_broker_that_is_killed_and_comes_back_costs_nothing(broker: Broker, tmp_path: Path) -> None:
+    rows = trading.trades()
+    values = topics.as_json(rows)
+    topics.write(broker.servers, "outage-in", values[:400])
+    run = Run(job(tmp_path, broker, "outage", "kafka", trigger='every = "200 ms"'))
+    run.until(lambda: run.rows == 400)
+    broker.kill()
+    time.sleep(3)  # some triggers meet a broker that is not there
+    assert run.process.poll() is None
+    broker.start()
+    topics.write(broker.servers, "outage-in", values[400:800])
+    run.until(lambda: run.rows == 800)
+    broker.kill()
+    broker.start()
+    topics.write(broker.servers, "outage-in", values[800:])
+    expected = trading.embedded(rows)
+    run.until(lambda: run.rows == len(rows) and set(written(broker, "outage-out")) >= set(expected))
+    assert run.ended(signal.SIGINT) == 0, run.complaint()
+    assert sorted(set(written(broker, "outage-out")), key=str) == expected
+    assert run.said[-1]["reason"] == "stopped as asked" and run.said[-1]["late"] == {"best": 0, "least": 0}
+
+
+def test_an_outage_that_lasts_ends_the_job_with_a_reason_and_it_goes_on_when_started_again(
+    broker: Broker, tmp_path: Path
+) -> None:
+    rows = trading.trades()
+    values = topics.as_json(rows)
+    topics.write(broker.servers, "gone-in", values[:400])
+    impatient = '"kafka.default.api.timeout.ms" = 3000, "kafka.request.timeout.ms" = 1000, "fetchOffset.numRetries" = 1'
+    file = job(tmp_path, broker, "gone", "parquet", trigger='every = "200 ms"', options=impatient)
+    run = Run(file)
+    run.until(lambda: run.rows == 400)
+    broker.kill()
+    try:
+        assert run.ended() != 0
+        complaint = run.complaint().splitlines()[-1]
+        assert complaint.startswith("skyband: the stream failed: ") and "imeout" in complaint, run.complaint()
+        refused = Run(file)
+        assert refused.ended() == 2 and "no Kafka server can be reached" in refused.complaint()
+    finally:
+        broker.start()
+    topics.write(broker.servers, "gone-in", values[400:])
+    again = Run(job(tmp_path, broker, "gone", "parquet"))
+    assert again.ended() == 0, again.complaint()
+    assert in_files(tmp_path / "out") == trading.embedded(rows)
