@@ -51,10 +51,8 @@ class Figures:
 
 def after(figures: Figures, progress: Any, plan: Plan) -> Figures:
     """The figures once a micro-batch has reported its progress (a `StreamingQueryProgress`)."""
-    observed = progress.observedMetrics.get(f"{OBSERVED}{plan.digest}")
-    seen: Mapping[str, int] = observed.asDict() if observed is not None else {}
-    source = progress.observedMetrics.get(BAD)
-    bad: Mapping[str, Any] = source.asDict() if source is not None else {}
+    seen: Mapping[str, int] = observed(progress, f"{OBSERVED}{plan.digest}")
+    bad = observed(progress, BAD)
     # without rows of its own a batch only moves windows on, and says nothing about the pace of rows
     pace = progress.processedRowsPerSecond if progress.numInputRows else figures.rows_per_second
     watermark, newest = (_moment(plan, progress.eventTime.get(name)) for name in ("watermark", "max"))
@@ -78,6 +76,18 @@ def after(figures: Figures, progress: Any, plan: Plan) -> Figures:
         late=_added(figures.late, seen, "late "),
         nulls=_added(figures.nulls, seen, "nulls "),
     )
+
+
+def observed(progress: Any, name: str) -> dict[str, Any]:
+    """The metrics that a micro-batch reports under a name; none where it reports nothing.
+
+    A client of Spark Connect gets them as a row of `values` and their `schema`.
+    """
+    row = progress.observedMetrics.get(name)
+    found: dict[str, Any] = row.asDict() if row is not None else {}
+    if set(found) == {"values", "schema"}:
+        return dict(zip((field["name"] for field in found["schema"]["fields"]), found["values"], strict=True))
+    return found
 
 
 def _added(before: Mapping[str, int], seen: Mapping[str, int], start: str) -> dict[str, int]:

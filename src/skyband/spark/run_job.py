@@ -30,8 +30,9 @@ from skyband.spark.pipeline import monitor
 from skyband.spark.plan import Plan, make_request
 from skyband.spark.progress import Figures, ProgressListener
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.sessions import session
+from skyband.spark.sessions import is_remote_session, refuse_remote, session
 from skyband.spark.warm import warm
+from skyband.window import nanoseconds
 
 _LOOK = 0.2  # seconds between two looks at a running stream
 
@@ -57,6 +58,13 @@ class Screen(Protocol):
 def run_job(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | None = None) -> Figures:
     """Run until the source is exhausted (`available_now`), `stop` is set, or an error ends it (SkybandError)."""
     check_surroundings(job)
+    if spark is not None and is_remote_session(spark):
+        raise SkybandError(
+            "a job cannot run through Spark Connect: its tops and its sink of the console need the driver's own process; "
+            "use sks.monitor and writeStream, or leave `spark` out"
+        )
+    if spark is None:
+        _at_line(job, ("spark", "spark.remote"), lambda: refuse_remote(job.spark))
     own = spark is None
     spark = spark or _started(job, screen)
     try:
@@ -127,7 +135,8 @@ def _writer(job: Job, results: DataFrame, tap: Callable[[pa.Table], None]) -> An
         writer = writer.option("checkpointLocation", job.checkpoint)
     if job.trigger.available_now:
         return writer.trigger(availableNow=True)
-    return writer.trigger(processingTime=job.trigger.every or "0 seconds")
+    pause = nanoseconds(job.trigger.every, "every") // 1_000_000 if job.trigger.every else 0  # Spark knows no "200 ms"
+    return writer.trigger(processingTime=f"{pause} milliseconds")
 
 
 # -- the run -----------------------------------------------------------------------------------------------------

@@ -61,7 +61,8 @@ def session(
     """
     running = SparkSession.getActiveSession()
     if running is not None:
-        return configure(running)
+        return configure(running, cores)
+    refuse_remote(config)
     defaults = _defaults()
     wanted = {"spark.app.name": name, **settings(cores, partitions)}
     if "MASTER" not in os.environ:
@@ -84,16 +85,37 @@ def session(
 
 
 def configure(spark: SparkSession, cores: int | None = None) -> SparkSession:
-    """Set on a running session whatever of `settings` can still be set and was not set by anyone."""
+    """Set on a running session whatever of `settings` can still be set and was not set by anyone.
+
+    On a client of Spark Connect `cores` must be given: how many the server has, it does not tell.
+    """
+    if cores is None and is_remote_session(spark):
+        raise SkybandError(
+            "a client of Spark Connect cannot see how many cores its server has, which the number of partitions follows; "
+            "say it: sks.configure(spark, cores=8), or set spark.sql.shuffle.partitions and the rest of sks.settings() yourself"
+        )
+    present = spark.conf.getAll  # what stands in the session itself, not Spark's defaults
     for key, value in settings(cores or spark.sparkContext.defaultParallelism).items():
-        if spark.conf.isModifiable(key) and spark.sparkContext.getConf().get(key) is None and not _was_set(spark, key):
+        if key not in present and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
     return spark
 
 
-def _was_set(spark: SparkSession, key: str) -> bool:
-    """Whether a value stands in the session itself, not only Spark's default."""
-    return bool(spark._jsparkSession.sessionState().conf().contains(key))
+def is_remote_session(spark: Any) -> bool:
+    """Whether a session is a client of Spark Connect: without a JVM of its own."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def refuse_remote(config: Mapping[str, Any] | None = None) -> None:
+    """SkybandError where Spark Connect is asked for in the environment or in `config`: no session is started here then."""
+    asked = {"SPARK_REMOTE": os.environ.get("SPARK_REMOTE"), "spark.remote": (config or {}).get("spark.remote")}
+    for name, url in asked.items():
+        if url:
+            raise SkybandError(
+                f"{name} asks for the Spark Connect server {url}, but sks.session() and `skyband run` start Spark themselves, "
+                f"to watch it; take {name} out, or connect with SparkSession.builder.remote({str(url)!r}).getOrCreate() and "
+                "use sks.monitor, which needs nothing but a DataFrame"
+            )
 
 
 def _defaults() -> set[str]:
