@@ -34,6 +34,14 @@ class Run:
         self.listening = threading.Thread(target=self._listen, daemon=True)
         self.listening.start()
 
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.killed()
+        self.errors.close()
+
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:

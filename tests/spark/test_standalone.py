@@ -50,11 +50,11 @@ def test_a_worker_that_is_lost_costs_nothing_and_kernels_come_from_the_cache(clu
         file = tmp_path / "in" / f"{number}.parquet"
         pq.write_table(rows.slice(number * 100, 100), file)
         os.utime(file, (1_600_000_000 + number,) * 2)
-    run = Run(job)
-    run.until(lambda: len(run.said) >= 4)
-    before = run.rows
-    cluster.lose(0)
-    assert run.ended() == 0, run.complaint()
+    with Run(job) as run:
+        run.until(lambda: len(run.said) >= 4)
+        before = run.rows
+        cluster.lose(0)
+        assert run.ended() == 0, run.complaint()
     assert before < len(rows) and cluster.alive() == 1  # it was lost in the middle
     assert run.said[-1]["rows"] == len(rows) and run.said[-1]["late"] == {"best": 0, "least": 0}
     assert in_files(tmp_path / "out") == trading.embedded(rows)

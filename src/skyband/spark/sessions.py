@@ -81,7 +81,9 @@ def session(
     except SkybandError:
         raise
     except Exception as problem:
-        raise SkybandError(f"Spark did not start: {problem}. {_JAVA}") from problem
+        packages = wanted.get("spark.jars.packages")
+        remedy = _PACKAGES.format(packages) if packages else _JAVA
+        raise SkybandError(f"Spark did not start: {problem}. {remedy}") from problem
 
 
 def configure(spark: SparkSession, cores: int | None = None) -> SparkSession:
@@ -131,6 +133,10 @@ def _configuration() -> Path:
 
 # -- a JVM that keeps to itself ----------------------------------------------------------------------------------
 
+_PACKAGES = (
+    'The lines above say whether it could not fetch spark.jars.packages = "{}": name another version or repository '
+    "(spark.jars.repositories, spark.jars.ivySettings), or fetch the jars yourself and name their paths in spark.jars"
+)
 _JAVA = "Spark needs Java 17 or newer: install one (on Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
 
 
