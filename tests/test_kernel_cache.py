@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -66,6 +67,34 @@ def test_where_nothing_can_be_written_a_private_folder_serves(monkeypatch: pytes
     assert kernel(21) == 42
     assert Path(numba.config.CACHE_DIR).parent == tmp_path
     assert list(Path(numba.config.CACHE_DIR).rglob("*.nbi"))
+
+
+def zipped(folder: Path) -> Path:
+    """skyband as a zip file, as it is sent to a cluster's workers."""
+    content = folder / "content"
+    shutil.copytree(PACKAGE, content / "skyband", ignore=shutil.ignore_patterns("__pycache__"))
+    return Path(shutil.make_archive(str(folder / "skyband"), "zip", content))
+
+
+def run_from(archive: Path, cache_folder: Path) -> str:
+    """What numba says of its cache while a fresh process runs one kernel out of the zip."""
+    code = "from skyband.kernels import order; assert '.zip' in order.__file__; assert order.outranks(2.0, 1, 1.0, 2)"
+    environment = {**os.environ, "PYTHONPATH": str(archive), "NUMBA_CACHE_DIR": str(cache_folder), "NUMBA_DEBUG_CACHE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_kernels_of_a_zip_are_cached_by_their_content_whatever_its_path(tmp_path: Path) -> None:
+    archive, kept = zipped(tmp_path), tmp_path / "kept"
+    assert "data saved" in run_from(archive, kept)
+    elsewhere = tmp_path / "another job" / "skyband.zip"
+    elsewhere.parent.mkdir()
+    shutil.copy(archive, elsewhere)
+    said = run_from(elsewhere, kept)
+    assert "data loaded" in said and "data saved" not in said
+    (tmp_path / "content" / "skyband" / "kernels" / "panes.py").open("a").write("\n# changed\n")
+    shutil.make_archive(str(elsewhere.with_suffix("")), "zip", tmp_path / "content")
+    assert "data saved" in run_from(elsewhere, kept)  # any kernel's change counts: callers are compiled around others
 
 
 def _twice(x: int) -> int:

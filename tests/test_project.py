@@ -251,7 +251,7 @@ def test_run_help_lists_every_command() -> None:
     result = subprocess.run([ROOT / "run", "help"], capture_output=True, text=True, check=True)
     listed = set(re.findall(r"^  (\w+) ", result.stdout, re.MULTILINE))
     answered = set(re.findall(r"[a-z]{2,}", " ".join(re.findall(r"^    ([a-z |-]+)\)", script, re.MULTILINE))))
-    assert listed == answered == {"setup", "demo", "test", "lint", "slow", "bench", "repro", "lock", "help"}
+    assert listed == answered == {"setup", "demo", "test", "lint", "slow", "bench", "repro", "kafka", "lock", "help"}
 
 
 def test_run_refuses_an_unknown_command() -> None:

@@ -178,6 +178,8 @@ def lines(figures: Figures) -> list[Text]:
     )
     if figures.null_times:
         second += f"  without time {figures.null_times:,}"
+    if figures.bad_rows:
+        second += f"  bad {figures.bad_rows:,}" + (f" (last: {figures.last_bad})" if figures.last_bad else "")
     return [Text(first, no_wrap=True, overflow="ellipsis"), Text(second, style="dim", no_wrap=True, overflow="ellipsis")]
 
 
@@ -188,7 +190,8 @@ def closing(figures: Figures, message: str) -> str:
         late = "late: " + ", ".join(f"{count:,} for {name}" for name, count in figures.late.items())
     else:
         late = f"{max(counts):,} came late and were left out" if any(counts) else "none came late"
-    return f"{message}: {figures.rows:,} rows in {figures.batches:,} micro-batches; {late}"
+    bad = f"; {figures.bad_rows:,} did not fit the schema and were left out" if figures.bad_rows else ""
+    return f"{message}: {figures.rows:,} rows in {figures.batches:,} micro-batches; {late}{bad}"
 
 
 def cell(value: Any) -> str:

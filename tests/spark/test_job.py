@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from jobs import job_file
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
 
 import skyband as sb
 import skyband.spark as sks
+from skyband.job_screen import closing
+from skyband.job_screen import lines as lines_of
 from skyband.spark.board import Board
 from skyband.spark.job import Job, read_job
 from skyband.spark.job_checks import MARKS
 from skyband.spark.job_file import JobError
+from skyband.spark.job_source import BAD, _from_json
 from skyband.spark.progress import Figures
 from skyband.spark.run_job import run_job
 
@@ -199,6 +202,49 @@ def test_what_only_spark_can_refuse_is_one_line_too(
         run_job(read_job(file), Notes(), threading.Event(), spark)
     text = str(refused.value)
     assert text.startswith(f"{file}: ") and message in text and "\n" not in text
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_rows_that_do_not_fit_the_schema_are_counted_and_left_out(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    clean = {"json": [], "csv": []}
+    for number in range(40):
+        ts = f"2024-01-01T00:00:{number:02}Z"
+        clean["json"].append(json.dumps({"ts": ts, "id": number, "venue": "north", "price": number % 7}))
+        clean["csv"].append(f"{ts},{number},north,{number % 7}")
+    poison = {
+        "json": ['{"ts": ', '{"id": "x", "price": 99}', "[7]"],
+        "csv": ["what,is,this", "2024-01-01T00:00:20Z,x,north,99"],
+    }
+    job = read_job(job_file(tmp_path, ('"parquet"', f'"{kind}"'), ("memory", "console"), ('"state"', f'"state-{kind}"')))
+    lines = [*clean[kind][:20], *poison[kind], *clean[kind][20:]]
+    (tmp_path / "in" / f"0.{kind}").write_text("\n".join(lines) + "\n")
+    screen = Notes()
+    figures = run_job(job, screen, threading.Event(), spark)
+    assert (figures.rows, figures.bad_rows, figures.nulls["best"]) == (40, len(poison[kind]), 0)
+    assert f"bad {len(poison[kind])}" in lines_of(figures)[1].plain and "did not fit the schema" in closing(figures, "done")
+    monitor = sb.Monitor(job.queries, time="ts")
+    rows = [{"ts": datetime(2024, 1, 1, second=number), "id": number, "price": number % 7} for number in range(40)]
+    expected = monitor.push(pa.Table.from_pylist(rows)).to_pylist()
+    assert answers(screen.rows) == {
+        (row["query"], "north", str(row["window_end"]), row["event"], row["rank"], row["id"])
+        for row in expected
+        if row["window_end"] <= datetime(2024, 1, 1, second=37)
+    }
+
+
+def test_a_value_of_kafka_is_read_whole_or_counted_as_broken(spark: SparkSession) -> None:
+    values = [b'{"a": 1, "b": "x"}', b'{"a": 1}', b"{}", b'{"a": "x"}', b'{"a": 1', b"null", b"7", b"", None]
+    given = spark.createDataFrame(
+        [
+            (value and bytearray(value), "t", 0, number, datetime(2024, 1, 1, second=number))
+            for number, value in enumerate(values)
+        ],
+        "value binary, topic string, partition int, offset long, timestamp timestamp",
+    )
+    counts = Observation(BAD)
+    rows = _from_json(given, "a int, b string", counts).collect()
+    assert [(row.a, row.b, row.offset) for row in rows] == [(1, "x", 0), (1, None, 1), (None, None, 2)]
+    assert counts.get == {"bad rows": 6, "last bad": "t, partition 0, offset 8"}
 
 
 def test_without_its_connector_kafka_says_what_to_add(spark: SparkSession, tmp_path: Path) -> None:

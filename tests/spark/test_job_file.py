@@ -219,9 +219,11 @@ def test_equal_scores_are_shared(tmp_path: Path) -> None:
     assert ("shared", "one score: best, least") in describe(job)
 
 
-def test_the_example_is_a_job() -> None:
+def test_the_examples_are_jobs() -> None:
     job = read_job(ROOT / "examples" / "trades.toml")
     assert [query.name for query in job.queries] == ["hot", "tight"]
+    job = read_job(ROOT / "examples" / "kafka.toml")
+    assert (job.source.format, job.sink.format, job.queries[0].name) == ("kafka", "kafka", "hot")
 
 
 # -- the board -------------------------------------------------------------------------------------------------

@@ -5,6 +5,9 @@ and ties decide results; division by zero gives inf or NaN as in NumPy.
 
 The cache lies beside the source, or where NUMBA_CACHE_DIR says. Where neither the package folder nor the
 user's cache folder can be written, a private folder under the temporary directory is used.
+
+From a zip file, as a cluster's workers are sent it, the cache lies where NUMBA_CACHE_DIR says, or else in the user's cache
+folder, in a folder named after the content of all kernels: every job has its zip at another path, and would compile anew.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -21,15 +25,19 @@ import numba
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
+def _content() -> str:
+    """The content of all kernels, in short."""
+    sources = [file for file in resources.files(__package__).iterdir() if file.name.endswith(".py")]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(sources, key=lambda file: file.name))).hexdigest()
+
+
 def _forget_stale_cache() -> None:
     """Empty the cache beside the sources when any kernel's source has changed.
 
     Numba looks only at the file of the function it loads, not at those of the kernels compiled into it: after an
     edit elsewhere, a caller would go on with the old code.
     """
-    here = Path(__file__).parent
-    cache = here / "__pycache__"
-    content = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()
+    cache, content = Path(__file__).parent / "__pycache__", _CONTENT
     stamp = cache / "kernels.sha256"
     try:
         if stamp.exists() and stamp.read_text() == content:
@@ -44,28 +52,82 @@ def _forget_stale_cache() -> None:
         return  # a folder that cannot be written is not edited either
 
 
-_forget_stale_cache()
+_ZIPPED = not Path(__file__).exists()
+_CONTENT = _content()
+if not _ZIPPED:
+    _forget_stale_cache()
 
 _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+class ByContent:
+    """Where numba keeps a zipped kernel: its name and line within a folder for this content of all kernels."""
+
+    def __init__(self, line: int, folder: Path) -> None:
+        self.line, self.folder = line, folder
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> ByContent | None:
+        """The first folder that can be written; None, and numba does not cache, where there is none."""
+        for base in (lambda: Path(numba.config.CACHE_DIR or Path.home() / ".cache" / "numba"), _private_folder):
+            try:
+                place = cls(function.__code__.co_firstlineno, base() / f"skyband-{_CONTENT[:20]}")
+                place.ensure_cache_path()
+                return place
+            except (OSError, RuntimeError):  # no home, or nothing that may be written
+                continue
+        return None
+
+    def ensure_cache_path(self) -> None:
+        """OSError where nothing can be written."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=self.folder).close()
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def get_source_stamp(self) -> str:
+        """Nothing more: the folder's name says it."""
+        return self.folder.name
+
+    def get_disambiguator(self) -> str:
+        """Tells functions of one name apart."""
+        return str(self.line)
+
+
+def _private_folder() -> Path:
+    folder = Path(tempfile.gettempdir()) / f"skyband-cache-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _compiled(function: Kernel, **flags: Any) -> Kernel:
+    if not _ZIPPED:
+        return cast(Kernel, numba.njit(**_FLAGS, **flags)(function))
+    others = numba.config.CACHE_LOCATOR_CLASSES
+    numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.{ByContent.__name__}"  # for this function: it is found out at once
+    try:
+        return cast(Kernel, numba.njit(**_FLAGS, **flags)(function))
+    finally:
+        numba.config.CACHE_LOCATOR_CLASSES = others
 
 
 def jit(function: Kernel) -> Kernel:
     """Compile `function` on first use; later processes load it from the cache."""
     try:
-        return cast(Kernel, numba.njit(**_FLAGS)(function))
+        return _compiled(function)
     except RuntimeError:  # numba found no folder it may write its cache to
-        folder = Path(tempfile.gettempdir()) / f"skyband-cache-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        numba.config.CACHE_DIR = str(folder)
-        return cast(Kernel, numba.njit(**_FLAGS)(function))
+        numba.config.CACHE_DIR = str(_private_folder())
+        return _compiled(function)
 
 
 def lean(function: Kernel) -> Kernel:
     """Like `jit`, for short steps that allocate nothing: the references of the arrays handed over are not counted,
     which would cost more than such a step."""
-    return cast(Kernel, numba.njit(_nrt=False, **_FLAGS)(function))
+    return _compiled(function, _nrt=False)
 
 
 def tiny(function: Kernel) -> Kernel:
     """Like `lean`, for a few lines that are part of whatever calls them."""
-    return cast(Kernel, numba.njit(_nrt=False, forceinline=True, **_FLAGS)(function))
+    return _compiled(function, _nrt=False, forceinline=True)

@@ -9,6 +9,7 @@ Jobs without code, `skyband run JOB.toml`:
 
     toml_lines.py, job_file.py, job.py    the file, its lines, the job it describes
     job_checks.py, job_words.py           what is refused before Spark starts; the plan in words
+    job_source.py                         its rows; broken ones counted and left out
     run_job.py, progress.py               running it; figures from Spark's reports
     board.py, committed.py                the current tops, from result rows or from what the sink has committed
     demo.py                               the demo's stream, questions and check

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from skyband.spark.job_source import BAD
 from skyband.spark.pipeline import OBSERVED
 from skyband.spark.plan import Plan
 
@@ -33,6 +34,8 @@ class Figures:
     candidates: int = 0  # rows held because they may rank, in the groups of the last micro-batch
     state_bytes: int = 0
     null_times: int = 0
+    bad_rows: int = 0  # that did not fit the source's schema and were left out; no part of `rows`
+    last_bad: str | None = None  # where the latest of them is, for a source of Kafka
     late: Mapping[str, int] = field(default_factory=dict)  # by query
     nulls: Mapping[str, int] = field(default_factory=dict)
 
@@ -48,8 +51,8 @@ class Figures:
 
 def after(figures: Figures, progress: Any, plan: Plan) -> Figures:
     """The figures once a micro-batch has reported its progress (a `StreamingQueryProgress`)."""
-    observed = progress.observedMetrics.get(f"{OBSERVED}{plan.digest}")
-    seen: Mapping[str, int] = observed.asDict() if observed is not None else {}
+    seen: Mapping[str, int] = observed(progress, f"{OBSERVED}{plan.digest}")
+    bad = observed(progress, BAD)
     # without rows of its own a batch only moves windows on, and says nothing about the pace of rows
     pace = progress.processedRowsPerSecond if progress.numInputRows else figures.rows_per_second
     watermark, newest = (_moment(plan, progress.eventTime.get(name)) for name in ("watermark", "max"))
@@ -68,9 +71,23 @@ def after(figures: Figures, progress: Any, plan: Plan) -> Figures:
         candidates=seen.get("candidates", 0) or figures.candidates,
         state_bytes=seen.get("state bytes", 0) or figures.state_bytes,
         null_times=figures.null_times + seen.get("null times", 0),
+        bad_rows=figures.bad_rows + bad.get("bad rows", 0),
+        last_bad=bad.get("last bad") or figures.last_bad,
         late=_added(figures.late, seen, "late "),
         nulls=_added(figures.nulls, seen, "nulls "),
     )
+
+
+def observed(progress: Any, name: str) -> dict[str, Any]:
+    """The metrics that a micro-batch reports under a name; none where it reports nothing.
+
+    A client of Spark Connect gets them as a row of `values` and their `schema`.
+    """
+    row = progress.observedMetrics.get(name)
+    found: dict[str, Any] = row.asDict() if row is not None else {}
+    if set(found) == {"values", "schema"}:
+        return dict(zip((field["name"] for field in found["schema"]["fields"]), found["values"], strict=True))
+    return found
 
 
 def _added(before: Mapping[str, int], seen: Mapping[str, int], start: str) -> dict[str, int]:

@@ -25,16 +25,16 @@ from skyband.spark.board import Board
 from skyband.spark.committed import READABLE, Committed
 from skyband.spark.job import Job
 from skyband.spark.job_checks import check_checkpoint, check_surroundings, local
+from skyband.spark.job_source import read
 from skyband.spark.pipeline import monitor
 from skyband.spark.plan import Plan, make_request
 from skyband.spark.progress import Figures, ProgressListener
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.sessions import session
+from skyband.spark.sessions import is_remote_session, refuse_remote, session
 from skyband.spark.warm import warm
+from skyband.window import nanoseconds
 
 _LOOK = 0.2  # seconds between two looks at a running stream
-_KAFKA = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-_FROM_KAFKA = ("topic", "partition", "offset", "timestamp")
 
 
 class Screen(Protocol):
@@ -58,6 +58,13 @@ class Screen(Protocol):
 def run_job(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | None = None) -> Figures:
     """Run until the source is exhausted (`available_now`), `stop` is set, or an error ends it (SkybandError)."""
     check_surroundings(job)
+    if spark is not None and is_remote_session(spark):
+        raise SkybandError(
+            "a job cannot run through Spark Connect: its tops and its sink of the console need the driver's own process; "
+            "use sks.monitor and writeStream, or leave `spark` out"
+        )
+    if spark is None:
+        _at_line(job, ("spark", "spark.remote"), lambda: refuse_remote(job.spark))
     own = spark is None
     spark = spark or _started(job, screen)
     try:
@@ -88,32 +95,6 @@ def _started(job: Job, screen: Screen) -> SparkSession:
 
 
 # -- the ends ----------------------------------------------------------------------------------------------------
-
-
-def read(spark: SparkSession, job: Job) -> DataFrame:
-    """The source's rows as a streaming DataFrame; Kafka's values are JSON where the job gives their schema."""
-    source = job.source
-    if "kafka" in (source.format, job.sink.format):
-        _check_connector(spark, job)
-    reader = spark.readStream.format(source.format).options(**source.options)
-    if source.schema is not None and source.format != "kafka":
-        reader = reader.schema(source.schema)
-    rows = reader.load(source.path) if source.path is not None else reader.load()
-    if source.format == "kafka" and source.schema is not None:
-        rows = rows.withColumn("value", F.from_json(rows["value"].cast("string"), source.schema))
-        taken = rows.schema["value"].dataType.fieldNames()
-        rows = rows.select("value.*", *(name for name in _FROM_KAFKA if name not in taken))
-    return rows.selectExpr(*source.select) if source.select else rows
-
-
-def _check_connector(spark: SparkSession, job: Job) -> None:
-    try:
-        spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_KAFKA)
-    except Exception:
-        package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
-        message = f'Spark has no Kafka connector; add to [spark]: "spark.jars.packages" = "{package}"'
-        end = "source" if job.source.format == "kafka" else "sink"
-        raise job.document.problem((end, "format"), message) from None
 
 
 def _plan(rows: DataFrame, job: Job) -> Plan:
@@ -154,7 +135,8 @@ def _writer(job: Job, results: DataFrame, tap: Callable[[pa.Table], None]) -> An
         writer = writer.option("checkpointLocation", job.checkpoint)
     if job.trigger.available_now:
         return writer.trigger(availableNow=True)
-    return writer.trigger(processingTime=job.trigger.every or "0 seconds")
+    pause = nanoseconds(job.trigger.every, "every") // 1_000_000 if job.trigger.every else 0  # Spark knows no "200 ms"
+    return writer.trigger(processingTime=f"{pause} milliseconds")
 
 
 # -- the run -----------------------------------------------------------------------------------------------------

@@ -61,7 +61,8 @@ def session(
     """
     running = SparkSession.getActiveSession()
     if running is not None:
-        return configure(running)
+        return configure(running, cores)
+    refuse_remote(config)
     defaults = _defaults()
     wanted = {"spark.app.name": name, **settings(cores, partitions)}
     if "MASTER" not in os.environ:
@@ -80,20 +81,43 @@ def session(
     except SkybandError:
         raise
     except Exception as problem:
-        raise SkybandError(f"Spark did not start: {problem}. {_JAVA}") from problem
+        packages = wanted.get("spark.jars.packages")
+        remedy = _PACKAGES.format(packages) if packages else _JAVA
+        raise SkybandError(f"Spark did not start: {problem}. {remedy}") from problem
 
 
 def configure(spark: SparkSession, cores: int | None = None) -> SparkSession:
-    """Set on a running session whatever of `settings` can still be set and was not set by anyone."""
+    """Set on a running session whatever of `settings` can still be set and was not set by anyone.
+
+    On a client of Spark Connect `cores` must be given: how many the server has, it does not tell.
+    """
+    if cores is None and is_remote_session(spark):
+        raise SkybandError(
+            "a client of Spark Connect cannot see how many cores its server has, which the number of partitions follows; "
+            "say it: sks.configure(spark, cores=8), or set spark.sql.shuffle.partitions and the rest of sks.settings() yourself"
+        )
+    present = spark.conf.getAll  # what stands in the session itself, not Spark's defaults
     for key, value in settings(cores or spark.sparkContext.defaultParallelism).items():
-        if spark.conf.isModifiable(key) and spark.sparkContext.getConf().get(key) is None and not _was_set(spark, key):
+        if key not in present and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
     return spark
 
 
-def _was_set(spark: SparkSession, key: str) -> bool:
-    """Whether a value stands in the session itself, not only Spark's default."""
-    return bool(spark._jsparkSession.sessionState().conf().contains(key))
+def is_remote_session(spark: Any) -> bool:
+    """Whether a session is a client of Spark Connect: without a JVM of its own."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def refuse_remote(config: Mapping[str, Any] | None = None) -> None:
+    """SkybandError where Spark Connect is asked for in the environment or in `config`: no session is started here then."""
+    asked = {"SPARK_REMOTE": os.environ.get("SPARK_REMOTE"), "spark.remote": (config or {}).get("spark.remote")}
+    for name, url in asked.items():
+        if url:
+            raise SkybandError(
+                f"{name} asks for the Spark Connect server {url}, but sks.session() and `skyband run` start Spark themselves, "
+                f"to watch it; take {name} out, or connect with SparkSession.builder.remote({str(url)!r}).getOrCreate() and "
+                "use sks.monitor, which needs nothing but a DataFrame"
+            )
 
 
 def _defaults() -> set[str]:
@@ -109,6 +133,10 @@ def _configuration() -> Path:
 
 # -- a JVM that keeps to itself ----------------------------------------------------------------------------------
 
+_PACKAGES = (
+    'The lines above say whether it could not fetch spark.jars.packages = "{}": name another version or repository '
+    "(spark.jars.repositories, spark.jars.ivySettings), or fetch the jars yourself and name their paths in spark.jars"
+)
 _JAVA = "Spark needs Java 17 or newer: install one (on Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
 
 # Stopping a query while a function of foreachBatch runs, Spark looks for an interruption in the whole Python error by a

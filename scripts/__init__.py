@@ -1,0 +1,1 @@
+"""Programs around the project: not part of the package."""
