@@ -209,6 +209,15 @@ class Group:
             held += sum(lane.candidates for lane in monitor._lanes)
         return held
 
+    def counted(self, tally: Tally) -> dict[str, tuple[int, int, int]]:
+        """Late rows, nulls and candidates by query."""
+        held = [{name: count for lane in one._lanes for name, count in lane.held()} for one in self.monitors]
+        return {
+            query.name: (tally.late[number], tally.nulls[number, self.plan.score_of(query)], held[number].get(query.name, 0))
+            for number, pace in enumerate(self.plan.paces)
+            for query in pace.queries
+        }
+
     # -- state ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
@@ -258,6 +267,13 @@ def bound_names(plan: Plan) -> list[str]:
     if {pace.slide is None for pace in plan.paces} == {True, False}:
         return ["window_start", "window_end", "window_start_time", "window_end_time"]
     return ["window_start", "window_end"]
+
+
+def time_bound(plan: Plan) -> str | None:
+    """The column of window ends that are timestamps; None where there is none."""
+    if not pa.types.is_timestamp(plan.time_type) or all(pace.slide is None for pace in plan.paces):
+        return None
+    return bound_names(plan)[-1]
 
 
 def _bounds(plan: Plan, start: Array, end: Array, counted: bool) -> list[pa.Array]:
