@@ -23,6 +23,10 @@ from skyband.spark.reduce import NULL_TIMES, Array, candidates, rank_columns
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 _KIND = "group"
+_REMEDY = (
+    "the checkpoint was written by another version of skyband: go on with that one, or start with a new checkpointLocation, "
+    "from an offset that is a window's length back, so that its windows fill again"
+)
 _AT_LEAST = 1 << 13  # open rows that are not worth sieving
 
 
@@ -232,8 +236,8 @@ class Group:
 
     @classmethod
     def restore(cls, plan: Plan, data: bytes) -> Group:
-        """What `snapshot` gave; StateError when it was made for other queries."""
-        header, arrays = unpack(_KIND, data)
+        """What `snapshot` gave; StateError when it was made for other queries, or is of another format."""
+        header, arrays = unpack(_KIND, data, _REMEDY)
         check_marks(header["marks"], plan)
         group = cls(plan)
         group.closed, group.pending, group.limit = header["closed"], header["pending"], header["limit"]
