@@ -116,6 +116,9 @@ def grid_command(
 
 @app.command("spark")
 def spark_command(
+    what: Annotated[
+        str, typer.Argument(help="rivals (Spark's own and hand-written ways), queries, cores, skew, latency or flink")
+    ] = "rivals",
     events: Annotated[
         int, typer.Option(min=1000, help="how many; a slow system gets fewer, and the table says so")
     ] = 5_000_000,
@@ -126,11 +129,17 @@ def spark_command(
     check: Annotated[
         bool, typer.Option("--check", help="measure nothing: compare every system's windows with sorting")
     ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="about a minute, rougher figures; not for rivals")] = False,
+    queries: Annotated[str, typer.Option(help="for queries: how many, as in 1,1000")] = "",
+    rate: Annotated[int, typer.Option(min=1000, help="for latency: rows a second")] = 50_000,
 ) -> None:
-    """skyband on Spark beside Spark's own ways and a hand-written one."""
-    from benchmarks.spark.command import compare, measure  # needs pyspark, the other commands do not
+    """skyband on Spark beside Spark's own ways, a hand-written one and Flink; many queries, cores, skew, latency."""
+    from benchmarks.spark.command import compare, figures_of, measure  # needs pyspark, the other commands do not
 
-    if check:
+    if what != "rivals":
+        title, measured = figures_of(what, quick, queries, rate)
+        _show(title, f"spark-{what}{'-quick' if quick else ''}", measured)
+    elif check:
         compare(console, settings, scores, systems)
     else:
         measure(console, RESULTS, _write, events, settings, scores, systems, repeat)

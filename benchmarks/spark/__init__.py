@@ -11,4 +11,13 @@ runner.py    all systems over all settings and scores
 check.py     every system's windows, row for row, against sorting
 report.py    the promises, the tables and the picture
 command.py   what a person sees
+
+Figures of other things, `./run bench spark queries|cores|skew|latency|flink`, each with `--quick`:
+
+rows.py                        rows with four attributes, and linear questions over them
+case.py, case_child.py         one system over those files, in a process of its own
+queries.py                     many queries on one stream: embedded, on Spark, as many streams of Spark's own
+spread.py                      one core and two; one hot group
+latency.py, latency_child.py   from a row's arrival to its change row; feeder.py sends the rows at a pace
+flink.py, flink_child.py       Flink SQL's Window Top-N on the same files
 """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,34 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from benchmarks.figure import Figure
 from benchmarks.spark import check, report
 from benchmarks.spark.measure import Run
 from benchmarks.spark.runner import chosen, measurements
 from benchmarks.spark.settings import EVENTS, FILES_A_BATCH, PER_SECOND, ROWS_A_FILE, SETTINGS
 from benchmarks.spark.systems import TABLE, session
 from benchmarks.streams import SYNTHETIC
+
+
+def figures_of(what: str, quick: bool, queries: str, rate: int) -> tuple[str, Callable[..., Iterable[Figure]]]:
+    """The title of a benchmark that gives figures, and what gives them."""
+    from benchmarks.spark import flink, latency, spread
+    from benchmarks.spark import queries as many
+
+    try:
+        counts = tuple(int(number) for number in queries.split(",") if number.strip())
+    except ValueError:
+        raise SystemExit(f"--queries must be whole numbers, as in 1,1000; got {queries!r}") from None
+    known: dict[str, tuple[str, Callable[..., Iterable[Figure]]]] = {
+        "queries": ("Many queries on one stream", partial(many.queries, quick=quick, counts=counts)),
+        "cores": ("Cores", partial(spread.cores, quick=quick)),
+        "skew": ("One hot group", partial(spread.skew, quick=quick)),
+        "latency": ("From arrival to change row", partial(latency.latency, quick=quick, rows_a_second=rate)),
+        "flink": ("Beside Flink", partial(flink.flink, quick=quick)),
+    }
+    if what not in known:
+        raise SystemExit(f"{what!r} is not known; choose from rivals, {', '.join(known)}")
+    return known[what]
 
 
 def measure(

@@ -44,10 +44,10 @@ def sliding(events: DataFrame, setting: Setting) -> DataFrame:
     return ranked(windows.agg(F.max_by(row(), "score", setting.k).alias("top")))
 
 
-def two_stage(events: DataFrame, setting: Setting) -> DataFrame:
-    """Panes first: only a pane's best k rows go into the windows it belongs to."""
+def two_stage(events: DataFrame, setting: Setting, whole: Column | None = None) -> DataFrame:
+    """Panes first: only a pane's best k rows go into the windows it belongs to. `whole`: the row, if it is another."""
     panes = events.withWatermark("ts", "0 seconds").groupBy(F.window("ts", setting.slide_text).alias("pane"))
-    best = panes.agg(F.max_by(row(), "score", setting.k).alias("best"))
+    best = panes.agg(F.max_by(row() if whole is None else whole, "score", setting.k).alias("best"))
     exploded = best.select(F.window_time("pane").alias("pane_time"), F.explode("best").alias("row"))
     windows = exploded.groupBy(F.window("pane_time", setting.size_text, setting.slide_text))
     return ranked(windows.agg(F.max_by("row", "row.score", setting.k).alias("top")))

@@ -69,7 +69,7 @@ TABLE = {
 }
 
 
-def session(scratch: Path, system: System | None = None) -> SparkSession:
+def session(scratch: Path, system: System | None = None, cores: int = 2, partitions: int | None = None) -> SparkSession:
     """The Spark everybody gets: two cores and what skyband sets, then what `system` does better with."""
     from skyband.spark.sessions import session
 
@@ -80,7 +80,8 @@ def session(scratch: Path, system: System | None = None) -> SparkSession:
         "spark.sql.streaming.numRecentProgressUpdates": "100000",
         "spark.ui.enabled": "false",
     }
-    return session("skyband benchmark", cores=2, config=config | (system.config if system else {}))
+    own = system.config if system else {}
+    return session("skyband benchmark", cores=cores, partitions=partitions, config=config | own)
 
 
 def start(system: System, spark: SparkSession, files: Path, setting: Setting, checkpoint: Path, out: Path | None) -> Any:

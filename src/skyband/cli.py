@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -97,6 +98,10 @@ def demo(
 def run(
     job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="Source, queries, sink and trigger of the stream.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file, say what would be done, start nothing.")] = False,
+    metrics: Annotated[
+        int | None,
+        typer.Option("--metrics", metavar="PORT", min=0, max=65535, help="Figures for Prometheus at this port; 0: any."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Answer the queries of a job file over a stream, on Spark. Ctrl-C ends it; its checkpoint goes on from there."""
@@ -105,6 +110,8 @@ def run(
     from skyband.spark.job import read_job
 
     described = read_job(job)
+    if metrics is not None:
+        described = replace(described, metrics=replace(described.metrics, port=metrics))
     if dry_run:
         show_plan(described, as_json)
     else:

@@ -44,6 +44,10 @@ class LiveJobScreen:
         self.waiting.update(f"[dim]{what}[/]")
         self.waiting.start()
 
+    def offers(self, url: str) -> None:
+        """A line above the picture."""
+        self.console.print(f"figures for Prometheus: {url}", style="dim")
+
     def moved(self, figures: Figures, boards: Sequence[Board]) -> None:
         """Redraw."""
         if not self.live.is_started:
@@ -80,6 +84,10 @@ class PlainJobScreen:
         """Say so."""
         self.console.print(what, soft_wrap=True)
 
+    def offers(self, url: str) -> None:
+        """Say where."""
+        self.console.print(f"figures for Prometheus: {url}", soft_wrap=True)
+
     def moved(self, figures: Figures, boards: Sequence[Board]) -> None:
         """A line, unless one was just written."""
         now = self.console.get_time()
@@ -110,6 +118,10 @@ class JsonJobScreen:
 
     def stage(self, what: str) -> None:
         """Nothing to say to a program."""
+
+    def offers(self, url: str) -> None:
+        """Where."""
+        write_json([{"event": "metrics", "url": url}])
 
     def moved(self, figures: Figures, boards: Sequence[Board]) -> None:
         """The figures."""

@@ -57,16 +57,20 @@ def table_from_bytes(data: bytes | pa.Buffer) -> pa.Table:
         return reader.read_all()
 
 
-def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `pack` wrote; StateError when it is foreign, damaged, of another format or another kind."""
+def unpack(
+    kind: str, data: bytes, remedy: str = "read it with the skyband that wrote it"
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `pack` wrote; StateError when it is foreign, damaged, of another format or another kind.
+
+    `remedy` is what to do about another format, which no skyband but its own reads.
+    """
     if len(data) < _PREFIX.size or data[: len(_MARK)] != _MARK:
         raise StateError("this is not a skyband state: it does not begin with skyband's mark; give a file that save() wrote")
     _, version, digest = _PREFIX.unpack_from(data)
     body = data[_PREFIX.size :]
     if version != _FORMAT:
-        raise StateError(
-            f"this state has format {version}, this skyband reads format {_FORMAT}; read it with the skyband that wrote it"
-        )
+        age = "an older" if version < _FORMAT else "a newer"
+        raise StateError(f"this state has format {version}, {age} one than {_FORMAT}, which this skyband reads; {remedy}")
     if hashlib.sha256(body).digest() != digest:
         raise StateError("this state is damaged: its checksum does not match its content; restore it from a copy")
     with pa.ipc.open_stream(body) as reader:

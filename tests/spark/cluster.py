@@ -42,6 +42,7 @@ class Cluster:
     greatest: int = 0  # milliseconds
     results: Rows = field(default_factory=list)
     tallies: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    told: list[bytes] = field(default_factory=list)  # of queries, by every group called
 
     @property
     def watermark(self) -> int:
@@ -89,8 +90,9 @@ class Cluster:
         for frame in stateful.answer_micro_batch(self.plan, iter(frames), state):
             assert len(frame) == 1
             answer = frame.iloc[0]
-            for name in stateful.tally_names(self.plan):
+            for name in stateful.TALLIES:
                 self.tallies[name] += int(answer[name])
+            self.told.append(answer["told"])
             if answer["results"] is not None:
                 self.results += [{**row, "group": key} for row in table_from_bytes(answer["results"]).to_pylist()]
         if state.exists:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -26,6 +27,7 @@ from pyspark.sql import functions as F
 import skyband as sb
 import skyband.spark as sks
 from skyband.errors import QueryError, SchemaError
+from skyband.spark.progress import figures_of
 
 EPOCH = 1_700_000_000_000_000
 SCHEMA = killable.INPUT
@@ -80,17 +82,6 @@ def read_stream(spark: SparkSession, folder: Path, per_batch: int, schema: str =
 
 def in_order(rows: Any) -> list[str]:
     return sorted(map(str, rows))
-
-
-def observed(progress: list[Any]) -> dict[str, int]:
-    """The metrics of all micro-batches, added up."""
-    sums: dict[str, int] = {}
-    for record in progress:
-        for name, metrics in record.observedMetrics.items():
-            assert name.startswith("skyband-")
-            for key, value in metrics.asDict().items():
-                sums[key] = sums.get(key, 0) + value
-    return sums
 
 
 def query(
@@ -159,11 +150,12 @@ def test_a_stream_gives_the_batchs_windows_whatever_its_batches_and_partitions(
     assert watermark > datetime(2023, 11, 14, 22, 14)
     expected = [row for row in batch.collect() if row.window_end <= watermark]
     assert in_order(rows) == in_order(expected) and len(rows) > 200
-    counts = observed(progress)
-    assert counts["rows"] == 3000 and counts["late best"] == counts["late swift"] == 0
+    figures = figures_of(progress)
+    assert figures.rows == 3000 and figures.late["best"] == figures.late["swift"] == 0
+    assert figures.results == Counter(row["query"] for row in rows)
     table = trades(3000, jitter=2.0)
     unknown = table["price"].null_count + int(np.isnan(table["price"].drop_null()).sum())
-    assert counts["nulls best"] == counts["nulls cheap"] == unknown > 0
+    assert figures.nulls["best"] == figures.nulls["cheap"] == unknown > 0
 
 
 def test_count_windows_count_each_groups_rows(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
@@ -228,8 +220,8 @@ def test_late_rows_and_rows_without_a_time_are_counted_and_left_out(spark: Spark
     pq.write_table(late, source / "9.parquet")
     results = sks.monitor(read_stream(spark, source, 1), [query(emit="snapshots")], time="ts", lateness="1 second")
     rows, progress = streamed(spark, results, tmp_path / "checkpoint", "late")
-    counts = observed(progress)
-    assert counts["rows"] == 2003 and counts["late q"] == 2 and counts["null times"] == 1
+    figures = figures_of(progress)
+    assert figures.rows == 2003 and figures.late == {"q": 2} and figures.null_times == 1
     clean = sks.monitor(
         spark.read.schema(SCHEMA).parquet(*(str(source / f"000{n}.parquet") for n in (0, 1))),
         [query(emit="snapshots")],

@@ -4,6 +4,7 @@ micro-batches and tasks, rows out of order and late, idle groups, states read ba
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,11 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from reference import Asked, Event, Reference
-from skyband.errors import SchemaError, StateError
+from skyband.errors import StateError
 from skyband.spark import stateful
 from skyband.spark.group import Group
 from skyband.spark.plan import Plan, make_request
+from skyband.spark.tallies import Told, heard
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), ("id", pa.int64())])
 
@@ -193,12 +195,10 @@ def play(case: Case, forgetful: bool) -> tuple[Cluster, int]:
 
 
 def late_and_nulls(case: Case, cluster: Cluster) -> dict[str, tuple[int, int]]:
-    found = {}
-    for number, pace in enumerate(cluster.plan.paces):
-        for query in pace.queries:
-            score = cluster.plan.score_of(query)
-            found[query.name] = (cluster.tallies[f"late_{number}"], cluster.tallies[f"nulls_{number}_{score}"])
-    return found
+    told = heard(cluster.told)
+    results = Counter(row["query"] for row in cluster.results)
+    assert {name: one.results for name, one in told.items() if one.results} == results
+    return {query.name: told.get(query.name, Told())[:2] for query in case.queries}
 
 
 @given(cases(), st.booleans())
@@ -332,10 +332,25 @@ def test_what_a_task_holds_is_bounded_and_the_answer_the_same(monkeypatch: pytes
     assert seen(case, batch_answer(plan, tasks_of(case, plan))) == whole
 
 
-def test_a_time_too_far_for_sparks_watermark_is_refused_with_a_remedy() -> None:
-    case, plan = simple(query(slide=5), rows=10, step=10**17)
-    with pytest.raises(SchemaError, match=r"steps of 5; divide the time"):
-        Cluster(plan).batch(tasks_of(case, plan, 0))
+@pytest.mark.parametrize("far", [10**17, -(10**17), (1 << 63) - 1, -(1 << 63)])
+def test_a_time_too_far_for_sparks_watermark_is_counted_and_left_out(far: int) -> None:
+    """One poisoned row neither ends the stream nor moves its windows."""
+    case, plan = simple(query(slide=5), rows=60)
+    case.rows[33]["x"] = 9.0  # it would rank
+    clean = Cluster(plan)
+    poisoned = Cluster(plan)
+    for batch in range(6):
+        clean.batch(tasks_of(case, plan, batch))
+    case.rows[33]["t"] = far
+    for batch in range(6):
+        poisoned.batch(tasks_of(case, plan, batch))
+    assert (poisoned.tallies["rows"], poisoned.tallies["null_times"]) == (60, 1)
+    assert poisoned.watermark == clean.watermark > 0
+    del case.rows[33], case.batches[33], case.tasks[33]
+    without = Cluster(plan)
+    for batch in range(6):
+        without.batch(tasks_of(case, plan, batch))
+    assert seen(case, poisoned.results) == seen(case, without.results) != seen(case, clean.results)
 
 
 def test_a_worker_remembers_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,6 +225,9 @@ class CrowdLane(Lane):
     def candidates(self) -> int:
         return sum(self.structure.candidates(at) for at in range(len(self.members)))
 
+    def held(self) -> list[tuple[str, int]]:
+        return [(member.query.name, self.structure.candidates(at)) for at, member in enumerate(self.members) if member.active]
+
     def missed_at_most(self, at: int) -> float:
         return self.structure.missed_at_most(at, self.members[at].rows + self._uncounted)
 

@@ -4,13 +4,15 @@
     scores.py     scores as Catalyst columns                      plan.py       what workers are told
     reduce.py     rows next to the data                           group.py      the windows of one group
     stateful.py   a group's state between micro-batches           warm.py       kernels compiled while Spark starts
+    tallies.py    what a group says of each query                 progress.py   figures from Spark's reports
+    watching/     metrics(): those figures for other programs
 
 Jobs without code, `skyband run JOB.toml`:
 
     toml_lines.py, job_file.py, job.py    the file, its lines, the job it describes
     job_checks.py, job_words.py           what is refused before Spark starts; the plan in words
     job_source.py                         its rows; broken ones counted and left out
-    run_job.py, progress.py               running it; figures from Spark's reports
+    run_job.py                            running it
     board.py, committed.py                the current tops, from result rows or from what the sink has committed
     demo.py                               the demo's stream, questions and check
 
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
     from skyband.spark.pipeline import monitor
     from skyband.spark.scores import condition_column, score_column
     from skyband.spark.sessions import configure, session, settings
+    from skyband.spark.watching.metrics import metrics
 
-__all__ = ["condition_column", "configure", "monitor", "score_column", "session", "settings"]
+__all__ = ["condition_column", "configure", "metrics", "monitor", "score_column", "session", "settings"]
 
 _HOMES = {
     "condition_column": "scores",
     "configure": "sessions",
+    "metrics": "watching.metrics",
     "monitor": "pipeline",
     "score_column": "scores",
     "session": "sessions",

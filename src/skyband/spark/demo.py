@@ -239,6 +239,9 @@ def _together(streams: list[Answering]) -> Figures:
             state_bytes=first.state_bytes + other.state_bytes,
             late={**first.late, **other.late},
             nulls={**first.nulls, **other.nulls},
+            results={**first.results, **other.results},
+            held={**first.held, **other.held},
+            latencies=first.latencies.beside(other.latencies),
         )
     return replace(first, lag=None)  # the day is not today
 

@@ -23,6 +23,10 @@ from skyband.spark.reduce import NULL_TIMES, Array, candidates, rank_columns
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 _KIND = "group"
+_REMEDY = (
+    "the checkpoint was written by another version of skyband: go on with that one, or start with a new checkpointLocation, "
+    "from an offset that is a window's length back, so that its windows fill again"
+)
 _AT_LEAST = 1 << 13  # open rows that are not worth sieving
 
 
@@ -209,6 +213,15 @@ class Group:
             held += sum(lane.candidates for lane in monitor._lanes)
         return held
 
+    def counted(self, tally: Tally) -> dict[str, tuple[int, int, int]]:
+        """Late rows, nulls and candidates by query."""
+        held = [{name: count for lane in one._lanes for name, count in lane.held()} for one in self.monitors]
+        return {
+            query.name: (tally.late[number], tally.nulls[number, self.plan.score_of(query)], held[number].get(query.name, 0))
+            for number, pace in enumerate(self.plan.paces)
+            for query in pace.queries
+        }
+
     # -- state ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
@@ -223,8 +236,8 @@ class Group:
 
     @classmethod
     def restore(cls, plan: Plan, data: bytes) -> Group:
-        """What `snapshot` gave; StateError when it was made for other queries."""
-        header, arrays = unpack(_KIND, data)
+        """What `snapshot` gave; StateError when it was made for other queries, or is of another format."""
+        header, arrays = unpack(_KIND, data, _REMEDY)
         check_marks(header["marks"], plan)
         group = cls(plan)
         group.closed, group.pending, group.limit = header["closed"], header["pending"], header["limit"]
@@ -258,6 +271,13 @@ def bound_names(plan: Plan) -> list[str]:
     if {pace.slide is None for pace in plan.paces} == {True, False}:
         return ["window_start", "window_end", "window_start_time", "window_end_time"]
     return ["window_start", "window_end"]
+
+
+def time_bound(plan: Plan) -> str | None:
+    """The column of window ends that are timestamps; None where there is none."""
+    if not pa.types.is_timestamp(plan.time_type) or all(pace.slide is None for pace in plan.paces):
+        return None
+    return bound_names(plan)[-1]
 
 
 def _bounds(plan: Plan, start: Array, end: Array, counted: bool) -> list[pa.Array]:

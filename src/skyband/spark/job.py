@@ -79,6 +79,15 @@ class Trigger:
 
 
 @dataclass(frozen=True)
+class Watched:
+    """Where the job's figures are to be had: see `skyband.spark.metrics`."""
+
+    port: int | None = None
+    host: str = "127.0.0.1"
+    path: str | None = None
+
+
+@dataclass(frozen=True)
 class Job:
     """Everything a job file says; `document` knows the lines."""
 
@@ -91,6 +100,7 @@ class Job:
     trigger: Trigger
     checkpoint: str | None
     spark: Mapping[str, str]  # settings of the session
+    metrics: Watched = Watched()
 
 
 def read_job(file: Path) -> Job:
@@ -105,6 +115,7 @@ def read_job(file: Path) -> Job:
     sink = _sink(root.section("sink", example='[sink] with format = "console"', required=True))
     trigger = _trigger(root.section("trigger", example="[trigger] with available_now = true"))
     spark = root.options("spark", '[spark] with "spark.master" = "local[2]"')
+    metrics = _metrics(root.section("metrics", example="[metrics] with port = 9400"))
     root.finish(_ROOT_KEYS)
     if sink.format in REMEMBERING and checkpoint is None:
         message = f'a {sink.format} sink needs a checkpoint, so that a restart repeats nothing; add: checkpoint = "state"'
@@ -112,7 +123,7 @@ def read_job(file: Path) -> Job:
     if stream.time is None and (timed := [i for i, query in enumerate(queries) if isinstance(query.window, TimeWindow)]):
         message = f"query {queries[timed[0]].name!r} has a time window; name the time column"
         raise document.problem(("query", timed[0], "window"), f'{message}: add time = "..." to [stream]')
-    return Job(document, name, source, stream, queries, sink, trigger, checkpoint, spark)
+    return Job(document, name, source, stream, queries, sink, trigger, checkpoint, spark, metrics)
 
 
 def _place(document: Document, path: str | None) -> str | None:
@@ -237,6 +248,20 @@ def _trigger(table: Section) -> Trigger:
         table.fail("available_now and every exclude each other; keep one", "every")
     table.finish()
     return Trigger(now, every)
+
+
+def _metrics(table: Section) -> Watched:
+    port = table.take("port", int, example="port = 9400")
+    if port is not None and not 0 <= port <= 65535:
+        table.fail(f"port must be a number from 0 (any that is free) to 65535, got {port}", "port")
+    host = table.take("host", str, example='host = "0.0.0.0"') or Watched.host
+    path = _place(table.document, table.take("path", str, example='path = "metrics.jsonl"'))
+    if path is not None and (scheme := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", path)):
+        table.fail(f"path must be a file of this machine, not of {scheme[1]}, got {path!r}", "path")
+    table.finish()
+    if table.content and port is None and path is None:
+        table.fail('[metrics] needs a port, a path or both, as in: port = 9400 or path = "metrics.jsonl"')
+    return Watched(port, host, path)
 
 
 # -- queries -----------------------------------------------------------------------------------------------------

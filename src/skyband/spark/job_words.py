@@ -36,6 +36,10 @@ def describe(job: Job) -> list[tuple[str, str]]:
     words += [("shared", line) for line in shared(job.queries)]
     kept = job.checkpoint or "temporary, gone when the job ends"
     words += [("sink", _end(job.sink)), ("trigger", when), ("checkpoint", kept)]
+    if job.metrics.port is not None:
+        words.append(("metrics", f"for Prometheus at {job.metrics.host}:{job.metrics.port}"))
+    if job.metrics.path is not None:
+        words.append(("metrics", f"JSON lines to {job.metrics.path}"))
     return words + [("spark", f"{key} = {value}") for key, value in job.spark.items()]
 
 

@@ -25,7 +25,8 @@ from skyband.spark.group import bound_names, result_schema
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.stateful import answer_batch, answer_micro_batch, tally_names
+from skyband.spark.stateful import TALLIES, answer_batch, answer_micro_batch
+from skyband.spark.tallies import BY_QUERY
 from skyband.state import table_from_bytes
 from skyband.window import Duration
 
@@ -141,7 +142,8 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
     def step(_: Any, frames: Any, state: Any) -> Any:
         return answer_micro_batch(plan, frames, state)
 
-    output = StructType([StructField("results", BinaryType()), *(StructField(name, LongType()) for name in tally_names(plan))])
+    words = [StructField(name, BinaryType()) for name in ("results", "told")]
+    output = StructType([*words, *(StructField(name, LongType()) for name in TALLIES)])
     kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
     answered = parts.groupBy(*plan.group_types).applyInPandasWithState(step, output, kept, "append", timeout)
     answered = answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan))
@@ -149,13 +151,20 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _observed(plan: Plan) -> list[Column]:
-    """Sums over the micro-batch's groups, named for people: see `skyband.spark.progress`."""
+    """Figures of the groups that the micro-batch answered, named for people; `skyband.spark.progress` reads them."""
     named = {"rows": "rows", "null times": "null_times", "candidates": "candidates", "state bytes": "bytes"}
-    for number, pace in enumerate(plan.paces):
-        for query in pace.queries:
-            named[f"late {query.name}"] = f"late_{number}"
-            named[f"nulls {query.name}"] = f"nulls_{number}_{plan.score_of(query)}"
-    return [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+    sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+    states = F.count(F.when(F.col("bytes") > 0, F.lit(1))).alias("states")
+    largest = F.coalesce(F.max("bytes"), F.lit(0)).alias("largest state")
+    # what one millisecond of Spark's watermark stands for; 0: the times are timestamps
+    tick = 0 if pa.types.is_timestamp(plan.time_type) else plan.tick
+    return [
+        *sums,
+        states,
+        largest,
+        F.coalesce(F.max(F.lit(tick)), F.lit(tick)).alias("tick"),
+        F.collect_list("told").alias(BY_QUERY),
+    ]
 
 
 def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,11 +1,12 @@
-"""What a running stream reports after every micro-batch, as figures: rows, watermark, lag, candidates, late rows, nulls."""
+"""What a running stream reports after every micro-batch, as figures: rows, watermark, lag, state, and each query's own."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from math import isnan
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -13,6 +14,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from skyband.spark.job_source import BAD
 from skyband.spark.pipeline import OBSERVED
 from skyband.spark.plan import Plan
+from skyband.spark.tallies import BY_QUERY, Told, heard
+from skyband.spark.watching.latency import Latencies, Sliding
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Moment = datetime | int
@@ -32,49 +35,90 @@ class Figures:
     lag: timedelta | None = None  # of the greatest time behind the clock; None for times that are no timestamps
     groups: int = 0
     candidates: int = 0  # rows held because they may rank, in the groups of the last micro-batch
-    state_bytes: int = 0
+    state_bytes: int = 0  # of the snapshots that the last micro-batch wrote
+    states: int = 0  # how many those are
+    largest_state: int = 0  # bytes of the largest of them
     null_times: int = 0
     bad_rows: int = 0  # that did not fit the source's schema and were left out; no part of `rows`
     last_bad: str | None = None  # where the latest of them is, for a source of Kafka
     late: Mapping[str, int] = field(default_factory=dict)  # by query
     nulls: Mapping[str, int] = field(default_factory=dict)
+    results: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)  # candidates by query; queries that share a structure share them
+    latencies: Latencies = field(default_factory=Latencies, compare=False, repr=False)  # up to now, not up to then
 
     def record(self) -> dict[str, Any]:
         """The figures for a program: plain values under their names."""
-        plain = dict(vars(self))
+        inner = ("late", "nulls", "results", "held", "latencies")
+        plain = {name: value for name, value in vars(self).items() if name not in inner}
         for name in ("watermark", "newest"):
             plain[name] = plain[name].isoformat() if isinstance(plain[name], datetime) else plain[name]
         plain["lag"] = None if self.lag is None else round(self.lag.total_seconds(), 3)
         plain["rows_per_second"] = round(self.rows_per_second, 1)
-        return {**plain, "late": dict(self.late), "nulls": dict(self.nulls)}
+        return {**plain, "queries": {name: self._of(name) for name in self.late}}
+
+    def _of(self, query: str) -> dict[str, Any]:
+        return {
+            "late": self.late[query],
+            "nulls": self.nulls[query],
+            "results": self.results[query],
+            "candidates": self.held[query],
+            "emit_latency": _spans(self.latencies.emit.get(query)),
+            "window_delay": _spans(self.latencies.window.get(query)),
+        }
 
 
-def after(figures: Figures, progress: Any, plan: Plan) -> Figures:
-    """The figures once a micro-batch has reported its progress (a `StreamingQueryProgress`)."""
-    seen: Mapping[str, int] = observed(progress, f"{OBSERVED}{plan.digest}")
+def _spans(sliding: Sliding | None) -> dict[str, float] | None:
+    if sliding is None:
+        return None
+    found = sliding.quantiles()
+    return None if isnan(found.p50) else {"p50": round(found.p50, 3), "p99": round(found.p99, 3)}
+
+
+def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
+    """The figures once a micro-batch has reported its progress (a `StreamingQueryProgress`); of a plan's digest, or of all.
+
+    A report of a batch that was counted, or of none (an idle stream says that it is there), changes nothing.
+    """
+    reports = [
+        observed(progress, name) for name in progress.observedMetrics if name.startswith(f"{OBSERVED}{digest}") and name != BAD
+    ]
+    if not reports or progress.batchId <= figures.batch:
+        return figures
     bad = observed(progress, BAD)
+
+    def total(name: str) -> int:
+        return sum(seen.get(name) or 0 for seen in reports)
+
+    told = heard(text for seen in reports for text in seen.get(BY_QUERY) or ())
+    _note_latencies(figures.latencies, told, progress)
     # without rows of its own a batch only moves windows on, and says nothing about the pace of rows
     pace = progress.processedRowsPerSecond if progress.numInputRows else figures.rows_per_second
-    watermark, newest = (_moment(plan, progress.eventTime.get(name)) for name in ("watermark", "max"))
+    ticks = max(seen.get("tick") or 0 for seen in reports)
+    watermark, newest = (_moment(progress.eventTime.get(name), ticks) for name in ("watermark", "max"))
     newest = max((moment for moment in (figures.newest, newest) if moment is not None), default=None)
     states = progress.stateOperators
     return replace(
         figures,
         batch=progress.batchId,
         batches=figures.batches + 1,
-        rows=figures.rows + seen.get("rows", 0),
+        rows=figures.rows + total("rows"),
         rows_per_second=pace,
         watermark=watermark,
         newest=newest,
         lag=max(datetime.now(UTC) - newest, timedelta(0)) if isinstance(newest, datetime) else None,
         groups=states[0].numRowsTotal if states else figures.groups,
-        candidates=seen.get("candidates", 0) or figures.candidates,
-        state_bytes=seen.get("state bytes", 0) or figures.state_bytes,
-        null_times=figures.null_times + seen.get("null times", 0),
+        candidates=total("candidates") or figures.candidates,
+        state_bytes=total("state bytes") or figures.state_bytes,
+        states=total("states") or figures.states,
+        largest_state=max(seen.get("largest state") or 0 for seen in reports) or figures.largest_state,
+        null_times=figures.null_times + total("null times"),
         bad_rows=figures.bad_rows + bad.get("bad rows", 0),
         last_bad=bad.get("last bad") or figures.last_bad,
-        late=_added(figures.late, seen, "late "),
-        nulls=_added(figures.nulls, seen, "nulls "),
+        late=_added(figures.late, {name: one.late for name, one in told.items()}),
+        nulls=_added(figures.nulls, {name: one.nulls for name, one in told.items()}),
+        results=_added(figures.results, {name: one.results for name, one in told.items()}),
+        held={**figures.held, **{name: one.candidates for name, one in told.items()}},
     )
 
 
@@ -90,20 +134,29 @@ def observed(progress: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def _added(before: Mapping[str, int], seen: Mapping[str, int], start: str) -> dict[str, int]:
-    now = {name.removeprefix(start): count for name, count in seen.items() if name.startswith(start)}
+def _added(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
     return {name: before.get(name, 0) + now.get(name, 0) for name in {**before, **now}}
 
 
-def _moment(plan: Plan, text: str | None) -> Moment | None:
+def _note_latencies(latencies: Latencies, told: Mapping[str, Told], progress: Any) -> None:
+    """When the micro-batch was committed is its trigger's time and how long it took, both by the driver's clock."""
+    took = timedelta(milliseconds=(progress.durationMs or {}).get("triggerExecution", 0))
+    committed = datetime.fromisoformat(progress.timestamp) + took
+    for name, one in told.items():
+        if one.results:
+            delay = None if one.oldest is None else committed - (_EPOCH + timedelta(microseconds=one.oldest))
+            window = None if delay is None else max(delay.total_seconds(), 0.0)
+            latencies.add(name, one.results, took.total_seconds(), window)
+
+
+def _moment(text: str | None, tick: int) -> Moment | None:
     """Spark reports times in milliseconds; an integer column's are what it took for milliseconds, times the tick."""
-    if text is None or plan.time is None:
+    if text is None:
         return None
     moment = datetime.fromisoformat(text)
     if moment == _EPOCH:
         return None
-    timed = str(plan.time_type).startswith("timestamp")
-    return moment if timed else (moment - _EPOCH) // timedelta(milliseconds=1) * plan.tick
+    return moment if not tick else (moment - _EPOCH) // timedelta(milliseconds=1) * tick
 
 
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
@@ -121,7 +174,7 @@ class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
     def onQueryProgress(self, event: Any) -> None:
         """Count what the micro-batch did."""
         if self.run in (None, str(event.progress.runId)):
-            self.figures = after(self.figures, event.progress, self.plan)
+            self.figures = after(self.figures, event.progress, self.plan.digest)
 
     def onQueryIdle(self, event: Any) -> None:
         """No rows came."""
@@ -130,3 +183,11 @@ class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
         """All reports have come."""
         if self.run in (None, str(event.runId)):
             self.ended.set()
+
+
+def figures_of(reports: Iterable[Any]) -> Figures:
+    """The figures of a stream from its progress records, such as `query.recentProgress`."""
+    figures = Figures()
+    for report in reports:
+        figures = after(figures, report)
+    return figures

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.algorithms.contract import read_only
-from skyband.errors import SchemaError
 from skyband.lanes import NEVER
 from skyband.spark.plan import TIE, TIME, Plan
 from skyband.state import table_to_bytes
@@ -25,7 +24,7 @@ from skyband.state import table_to_bytes
 MOST_HELD = 1 << 20  # candidates in memory before they are sent on
 MOST_BYTES = 1 << 26  # of one group's candidates in one row
 NULL_TIMES = -1  # in place of a pace: rows without a time
-_FARTHEST = (1 << 63) // 1000 - 1  # microseconds from the epoch: pandas, through which marks pass, counts nanoseconds
+_FARTHEST = (1 << 63) // 10**6 - 1  # milliseconds from the epoch: pandas, through which marks pass, counts nanoseconds
 
 TRAVELLING = {
     "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a row of its own
@@ -74,16 +73,13 @@ class _Task:
         group = self.groups.number(batch)
         time = None
         if plan.time is not None:
-            column = batch.column(f"c{plan.time}")
-            if column.null_count:
-                missing = column.is_null().to_numpy(zero_copy_only=False)
-                self._count_null_times(group[missing])
-                group = group[~missing]
-                batch = batch.filter(pc.is_valid(column))
-                column = batch.column(f"c{plan.time}")
-                if not len(column):
+            known = self._with_time(batch.column(f"c{plan.time}"))
+            if known is not None:
+                self._count_null_times(group[~known])
+                group, batch = group[known], batch.filter(pa.array(known))
+                if not len(group):
                     return
-            time = column.cast(pa.int64()).to_numpy()
+            time = batch.column(f"c{plan.time}").cast(pa.int64()).to_numpy()
             self._note_latest(group, time)
         columns = [self._score(batch, i) for i in range(plan.scores)]
         scores = [column.to_numpy() for column in columns]
@@ -101,6 +97,24 @@ class _Task:
         self.pieces.append(table)
         self.numbers.append(group)
         self.held += len(group)
+
+    def _with_time(self, column: pa.Array) -> Array | None:
+        """Which rows have a time that can be counted; None: all.
+
+        One beyond what Spark's watermark can hold is as good as none: a single such row must not end the stream.
+        """
+        farthest = _FARTHEST * self.plan.tick
+        time = column.cast(pa.int64())
+        ends = pc.min_max(time)
+        low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
+        beyond = self.plan.waits and (high > farthest or low < -farthest)
+        if not beyond and not column.null_count:
+            return None
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        if beyond:
+            moment = time.fill_null(0).to_numpy()
+            known = known & (moment <= farthest) & (moment >= -farthest)
+        return known
 
     def _score(self, batch: pa.RecordBatch, number: int) -> pa.Array:
         place = self.plan.bare[number]
@@ -178,13 +192,7 @@ class _Task:
 
     def _mark(self, latest: int) -> int:
         """The greatest time as Spark's watermark counts it, in microseconds."""
-        mark = latest // self.plan.tick * 1000
-        if abs(mark) > _FARTHEST:
-            raise SchemaError(
-                f"the time {latest} is beyond what Spark's watermark can count in steps of {self.plan.tick}; divide the time "
-                "column, or use windows and a lateness with a greater common divisor"
-            )
-        return mark
+        return latest // self.plan.tick * 1000
 
 
 def rank_columns(plan: Plan, table: pa.Table) -> tuple[Array, Array, list[Array]]:

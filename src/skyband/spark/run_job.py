@@ -32,6 +32,7 @@ from skyband.spark.progress import Figures, ProgressListener
 from skyband.spark.scores import condition_column, score_column
 from skyband.spark.sessions import is_remote_session, refuse_remote, session
 from skyband.spark.warm import warm
+from skyband.spark.watching.metrics import Metrics
 from skyband.window import nanoseconds
 
 _LOOK = 0.2  # seconds between two looks at a running stream
@@ -44,6 +45,9 @@ class Screen(Protocol):
 
     def stage(self, what: str) -> None:
         """Something is being prepared."""
+
+    def offers(self, url: str) -> None:
+        """The job's figures can be fetched from `url`, as Prometheus does."""
 
     def moved(self, figures: Figures, boards: Sequence[Board]) -> None:
         """A micro-batch is done; the boards have the tops, where they are to be had."""
@@ -65,12 +69,30 @@ def run_job(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession
         )
     if spark is None:
         _at_line(job, ("spark", "spark.remote"), lambda: refuse_remote(job.spark))
+    with _meter(job) as meter:
+        return _ran(job, screen, stop, spark, meter)
+
+
+def _meter(job: Job) -> Metrics:
+    """Port and file for the figures, taken before Spark starts; errors name the line."""
+    watched = job.metrics
+    try:
+        return Metrics(port=watched.port, host=watched.host, path=watched.path)
+    except SkybandError as problem:
+        key = "path" if "written" in str(problem) else "port"
+        raise job.document.problem(("metrics", key), str(problem)) from None
+
+
+def _ran(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | None, meter: Metrics) -> Figures:
     own = spark is None
     spark = spark or _started(job, screen)
     try:
         if stop.is_set():
             screen.finished(Figures(), "stopped as asked, before the stream began")
             return Figures()
+        meter.attach(spark)
+        if meter.url is not None:
+            screen.offers(meter.url)
         screen.stage("starting the stream")
         rows = read(spark, job)
         plan = _plan(rows, job)
@@ -80,6 +102,7 @@ def run_job(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession
     except (PySparkException, Py4JJavaError) as problem:
         raise SkybandError(f"{job.document.file}: {_in_short(problem)}") from problem
     finally:
+        meter.close()  # while there is a Spark to leave
         if own:
             spark.stop()
 

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.lanes import NEVER
-from skyband.spark.group import Group, result_schema
+from skyband.spark.group import Group, result_schema, time_bound
 from skyband.spark.plan import Plan
 from skyband.spark.reduce import candidate_schema
+from skyband.spark.tallies import tell
 from skyband.state import table_from_bytes, table_to_bytes
 
 if TYPE_CHECKING:
@@ -56,10 +57,8 @@ class _Memory:
 _remembered = _Memory()
 
 
-def tally_names(plan: Plan) -> list[str]:
-    """The tallies of a group's answer, as columns."""
-    names = ["rows", "null_times", "candidates", "bytes", *(f"late_{number}" for number in range(len(plan.paces)))]
-    return names + [f"nulls_{number}_{score}" for number in range(len(plan.paces)) for score in range(plan.scores)]
+TALLIES = ("rows", "null_times", "candidates", "bytes")
+"""Sums of a group's answer, as columns; what belongs to one query is told by `skyband.spark.tallies`."""
 
 
 def answer_micro_batch(plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -82,9 +81,11 @@ def answer_micro_batch(plan: Plan, frames: Iterable[pd.DataFrame], state: GroupS
     # a group's own rows show how far the stream's watermark is at least: their windows need not wait for the next batch
     results += group.advance(watermark)
     size = _remember(plan, group, state)
-    packed = table_to_bytes(pa.concat_tables(results)) if results else None
-    row = [packed, tally.rows, tally.null_times, group.candidates, size, *tally.late, *tally.nulls.reshape(-1)]
-    yield pd.DataFrame([row], columns=["results", *tally_names(plan)])
+    answer = pa.concat_tables(results) if results else None
+    told = tell(group.counted(tally), answer, time_bound(plan))
+    packed = None if answer is None else table_to_bytes(answer)
+    row = [packed, told, tally.rows, tally.null_times, group.candidates, size]
+    yield pd.DataFrame([row], columns=["results", "told", *TALLIES])
 
 
 def answer_batch(plan: Plan, parts: pa.Table) -> pa.Table:

@@ -1,0 +1,126 @@
+"""State between micro-batches: every value says its version, an old one is refused with a remedy, and none grows for ever."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cluster import Cluster, Stored
+from pyspark.sql import SparkSession
+
+import skyband as sb
+import skyband.spark as sks
+from skyband.errors import StateError
+from skyband.spark import stateful
+from skyband.spark.plan import Plan, make_request
+from skyband.spark.progress import Figures, after
+from skyband.state import pack, unpack
+
+OLDER = Path(__file__).parent / "data" / "group-format-1.bin"
+"""A group's state as skyband wrote it when its format was 1, of the query below."""
+
+SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), ("id", pa.int64())])
+QUERY = sb.TopK(name="q", k=2, score="x", window=sb.TimeWindow(20, 5))
+
+
+def plan_of(*queries: sb.TopK) -> Plan:
+    return make_request(SCHEMA, queries or [QUERY], "t", 0, [], None).plan
+
+
+def rows(plan: Plan, first: int, last: int) -> list[list[pa.RecordBatch]]:
+    """Rows of times `first` to `last`, for one task."""
+    at = np.arange(first, last)
+    columns = {"c0": at, "c1": np.sin(at), "c2": ["a"] * len(at), "c3": at, "tie": at}
+    return [[pa.RecordBatch.from_pydict(columns)]]
+
+
+def format_of(state: bytes) -> int:
+    mark, version = struct.unpack_from("<8sI", state)
+    assert mark == b"SKYBAND\0"
+    return int(version)
+
+
+def test_every_state_value_says_its_format() -> None:
+    plan = plan_of()
+    cluster = Cluster(plan)
+    cluster.batch(rows(plan, 0, 40))
+    ((_, snapshot),) = [stored.value for stored in cluster.store.values()]
+    now = format_of(pack("any", {}, {}))
+    assert format_of(snapshot) == now > format_of(OLDER.read_bytes()) == 1
+    _, arrays = unpack("group", snapshot)
+    inner = [array.tobytes() for name, array in arrays.items() if name.startswith("monitor")]
+    assert inner and all(format_of(state) == now for state in inner)
+
+
+@pytest.mark.parametrize(("change", "says"), [(0, "format 1, an older one"), (8, "format 9, a newer one")])
+def test_a_state_of_another_format_is_refused_with_what_to_do(change: int, says: str) -> None:
+    plan = plan_of()
+    cluster = Cluster(plan)
+    older = bytearray(OLDER.read_bytes())
+    older[8] += change
+    cluster.store[()] = Stored((b"another worker's", bytes(older)), -1)
+    stateful._remembered.clear()
+    with pytest.raises(StateError, match=rf"{says} than \d+.* go on with that one, or start with a new checkpointLocation"):
+        cluster.batch(rows(plan, 40, 60))
+    assert cluster.store[()].value[1] == bytes(older) and not cluster.results
+
+
+# -- a long run ------------------------------------------------------------------------------------------------
+
+BATCHES, SECONDS_A_BATCH, PER_SECOND = 120, 5, 400
+ASKED = [
+    sb.TopK(name="best", k=20, score="price", window=sb.TimeWindow("20 seconds", "1 second")),
+    sb.TopK(name="whole", k=5, score="price * (1 + id % 3)", window=sb.TimeWindow("15 seconds", "5 seconds"), emit="snapshots"),
+    sb.Threshold(name="high", above=0.99, score="price", window=sb.TimeWindow("20 seconds", "5 seconds")),
+    sb.TopK(name="last", k=10, score="-price", window=sb.CountWindow(500, 50)),
+]
+
+
+@pytest.mark.slow
+def test_over_a_long_run_no_state_grows_once_its_windows_are_full(spark: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    generator = np.random.default_rng(3)
+    each = SECONDS_A_BATCH * PER_SECOND
+    for number in range(BATCHES):
+        at = np.arange(number * each, (number + 1) * each)
+        table = pa.table(
+            {
+                "ts": pa.array(1_700_000_000_000_000 + at * (1_000_000 // PER_SECOND)).cast(pa.timestamp("us", "UTC")),
+                "id": at,
+                "venue": np.array(["north", "south", "west"])[generator.integers(0, 3, each)],
+                "price": generator.random(each),
+            }
+        )
+        path = source / f"{number:04}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_600_000_000 + number,) * 2)
+    stream = spark.readStream.schema("ts timestamp, id long, venue string, price double").option("maxFilesPerTrigger", 1)
+    results = sks.monitor(stream.parquet(str(source)), ASKED, time="ts", group_by=["venue"], arrival="id")
+    kept = spark.conf.get("spark.sql.streaming.numRecentProgressUpdates")
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
+    try:
+        query = results.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "state"))
+        running = query.trigger(availableNow=True).start()
+        running.awaitTermination()
+        reports: list[Any] = [report for report in running.recentProgress if report.numInputRows]
+    finally:
+        spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", kept)
+    figures, seen = Figures(), []
+    for report in reports:
+        figures = after(figures, report)
+        seen.append(figures)
+    assert len(seen) == BATCHES and figures.rows == BATCHES * each
+    assert all(one.groups == one.states == 3 for one in seen)
+    full = seen[20 // SECONDS_A_BATCH + 2 :]
+    early, late = full[: len(full) // 4], full[-len(full) // 2 :]
+    for what in ("state_bytes", "largest_state", "candidates"):
+        before, now = (max(getattr(one, what) for one in part) for part in (early, late))
+        assert 0 < now <= 1.1 * before, f"{what}: at most {before} at first, {now} in the second half"
+    assert max(one.largest_state for one in full) * 3 >= max(one.state_bytes for one in full)
