@@ -26,16 +26,17 @@ def feed(folder: Path, rows_a_second: int, seconds: float) -> int:
         end = began + (number + 1) * EVERY
         time.sleep(max(0.0, end - time.time()))
         count = round(rows_a_second * EVERY)
-        ts = ((end - EVERY + np.arange(count) * (EVERY / count)) * 1e6).astype(np.int64)
-        price = rng.random(count)
-        table = pa.table(
-            {"ts": pa.array(ts).cast(pa.timestamp("us", tz="UTC")), "id": np.arange(written, written + count), "price": price}
-        )
-        beside = folder.parent / f"{number:06d}.parquet"
-        pq.write_table(table, beside)
-        beside.rename(folder / beside.name)
+        put(folder, f"{number:06d}", end - EVERY + np.arange(count) * (EVERY / count), written, rng.random(count))
         written += count
     return written
+
+
+def put(folder: Path, name: str, arrived: np.ndarray, first: int, price: np.ndarray) -> None:
+    """A file of rows with ids from `first` on, which appears whole."""
+    ts = pa.array((arrived * 1e6).astype(np.int64)).cast(pa.timestamp("us", tz="UTC"))
+    beside = folder.parent / f"{name}.parquet"
+    pq.write_table(pa.table({"ts": ts, "id": np.arange(first, first + len(arrived)), "price": price}), beside)
+    beside.rename(folder / beside.name)
 
 
 if __name__ == "__main__":

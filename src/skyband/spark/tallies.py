@@ -56,7 +56,7 @@ def _emitted(results: pa.Table, end: str | None) -> dict[str, tuple[Any, ...]]:
     """Result rows by query, and the earliest end of a window in microseconds."""
     own = results.select(["query"] if end is None else ["query", end])
     wanted = [("query", "count")] if end is None else [("query", "count"), (end, "min")]
-    found = own.group_by("query").aggregate(wanted)
+    found = own.group_by("query", use_threads=False).aggregate(wanted)
     counts = found["query_count"].to_pylist()
     if end is None:
         return dict(zip(found["query"].to_pylist(), ((count,) for count in counts), strict=True))
