@@ -17,6 +17,7 @@ from benchmarks.spark.case import Case
 from benchmarks.spark.measure import figures, steady
 from benchmarks.spark.rows import ATTRIBUTES, DDL, asked, weights
 from benchmarks.spark.settings import FILES_A_BATCH, Setting
+from skyband.algorithms.choose import MANY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +48,8 @@ def on_spark(case: Case) -> dict[str, Any]:
     from benchmarks.spark.systems import session
 
     with tempfile.TemporaryDirectory(prefix="skyband-bench-") as scratch:
-        spark = session(Path(scratch) / "local", cores=case.cores, partitions=case.cores if case.group else 1)
+        alone = case.system == "skyband" and not case.group and case.queries <= MANY  # then there is one state
+        spark = session(Path(scratch) / "local", cores=case.cores, partitions=1 if alone else case.cores)
         try:
             rows = _read(spark, case)
             begin = perf_counter()

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from skyband.spark.job_source import BAD
 from skyband.spark.pipeline import OBSERVED
 from skyband.spark.plan import Plan
-from skyband.spark.tallies import BY_QUERY, Told, heard
+from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together
 from skyband.spark.watching.latency import Latencies, Sliding
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,15 +41,17 @@ class Figures:
     null_times: int = 0
     bad_rows: int = 0  # that did not fit the source's schema and were left out; no part of `rows`
     last_bad: str | None = None  # where the latest of them is, for a source of Kafka
+    refused: int = 0  # rows with a key that is missing or that of a live row
     late: Mapping[str, int] = field(default_factory=dict)  # by query
-    nulls: Mapping[str, int] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)  # without those that are not counted
+    refusals: Mapping[str, int] = field(default_factory=dict)  # rows that a query across streams has no object or stream for
     results: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)  # candidates by query; queries that share a structure share them
     latencies: Latencies = field(default_factory=Latencies, compare=False, repr=False)  # up to now, not up to then
 
     def record(self) -> dict[str, Any]:
         """The figures for a program: plain values under their names."""
-        inner = ("late", "nulls", "results", "held", "latencies")
+        inner = ("late", "nulls", "refusals", "results", "held", "latencies")
         plain = {name: value for name, value in vars(self).items() if name not in inner}
         for name in ("watermark", "newest"):
             plain[name] = plain[name].isoformat() if isinstance(plain[name], datetime) else plain[name]
@@ -60,7 +62,8 @@ class Figures:
     def _of(self, query: str) -> dict[str, Any]:
         return {
             "late": self.late[query],
-            "nulls": self.nulls[query],
+            "nulls": self.nulls.get(query),
+            "refused": self.refusals.get(query, 0),
             "results": self.results[query],
             "candidates": self.held[query],
             "emit_latency": _spans(self.latencies.emit.get(query)),
@@ -91,6 +94,8 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         return sum(seen.get(name) or 0 for seen in reports)
 
     told = heard(text for seen in reports for text in seen.get(BY_QUERY) or ())
+    for seen in reports:
+        told = heard_together(told, seen)
     _note_latencies(figures.latencies, told, progress)
     # without rows of its own a batch only moves windows on, and says nothing about the pace of rows
     pace = progress.processedRowsPerSecond if progress.numInputRows else figures.rows_per_second
@@ -116,7 +121,9 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         bad_rows=figures.bad_rows + bad.get("bad rows", 0),
         last_bad=bad.get("last bad") or figures.last_bad,
         late=_added(figures.late, {name: one.late for name, one in told.items()}),
-        nulls=_added(figures.nulls, {name: one.nulls for name, one in told.items()}),
+        nulls=_added(figures.nulls, {name: one.nulls for name, one in told.items() if one.nulls is not None}),
+        refused=figures.refused + total("refused"),
+        refusals=_added(figures.refusals, {name: one.refused for name, one in told.items() if one.refused}),
         results=_added(figures.results, {name: one.results for name, one in told.items()}),
         held={**figures.held, **{name: one.candidates for name, one in told.items()}},
     )

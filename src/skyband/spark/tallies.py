@@ -10,28 +10,35 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 BY_QUERY = "by query"
 """The observed metric that holds the texts of all groups."""
 
+RESULTS, OLDEST = "results ", "oldest "
+"""Begin the names of observed metrics of queries whose answers come from several states: see `Told`."""
+
+Counted: TypeAlias = tuple[int, int | None, int, int]
+"""Late rows, nulls, candidates and refused rows of a query: see `Told`."""
+
 
 class Told(NamedTuple):
     """One query in one micro-batch, over the groups that had rows or whose windows closed."""
 
     late: int = 0  # rows dropped because their slide had closed
-    nulls: int = 0  # rows in time whose score was null or NaN
+    nulls: int | None = None  # rows in time whose score was null or NaN; None: not counted, as with very many scores
     candidates: int = 0  # rows held because they may rank, in the structure that answers it; others may share that
+    refused: int = 0  # rows that a query across streams has no object or no stream for
     results: int = 0  # result rows
     oldest: int | None = None  # end of the earliest window among them, microseconds since 1970; None without timestamps
 
 
-def tell(counts: Mapping[str, tuple[int, int, int]], results: pa.Table | None, end: str | None) -> bytes:
-    """Late rows, nulls and candidates by query, with what `results` holds; `end` is its column of window ends in time."""
+def tell(counts: Mapping[str, Counted], results: pa.Table | None, end: str | None) -> bytes:
+    """Counts by query, with what `results` holds; `end` is its column of window ends in time."""
     emitted = {} if results is None else _emitted(results, end)
-    said = {name: [*map(int, count), *emitted.get(name, ())] for name, count in counts.items()}
+    said = {name: [*count, *emitted.get(name, ())] for name, count in counts.items()}
     return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), 1)
 
 
@@ -41,15 +48,31 @@ def heard(said: Iterable[bytes | str]) -> dict[str, Told]:
     for text in said:
         packed = base64.b64decode(text) if isinstance(text, str) else bytes(text)  # Spark's JSON has bytes as base64
         for name, figures in json.loads(zlib.decompress(packed)).items():
-            one, so_far = Told(*figures), sums.get(name, Told())
-            sums[name] = Told(
-                one.late + so_far.late,
-                one.nulls + so_far.nulls,
-                one.candidates + so_far.candidates,
-                one.results + so_far.results,
-                min((end for end in (one.oldest, so_far.oldest) if end is not None), default=None),
-            )
+            one = Told(*figures)
+            sums[name] = _added(one, sums[name]) if name in sums else one
     return sums
+
+
+def heard_together(told: Mapping[str, Told], observed: Mapping[str, Any]) -> dict[str, Told]:
+    """The same, with the result rows of queries whose answers were put together."""
+    found = dict(told)
+    for key, count in observed.items():
+        if key.startswith(RESULTS):
+            name = key.removeprefix(RESULTS)
+            found[name] = found.get(name, Told())._replace(results=count, oldest=observed.get(f"{OLDEST}{name}"))
+    return found
+
+
+def _added(one: Told, other: Told) -> Told:
+    nulls = [count for count in (one.nulls, other.nulls) if count is not None]
+    return Told(
+        one.late + other.late,
+        sum(nulls) if nulls else None,
+        one.candidates + other.candidates,
+        one.refused + other.refused,
+        one.results + other.results,
+        min((end for end in (one.oldest, other.oldest) if end is not None), default=None),
+    )
 
 
 def _emitted(results: pa.Table, end: str | None) -> dict[str, tuple[Any, ...]]:

@@ -66,6 +66,12 @@ _STREAMS = (
         lambda shown: shown.figures.null_times,
     ),
     _OfStream(
+        "skyband_rows_with_bad_key_total",
+        "counter",
+        "Rows left out because their key was missing or that of a live row.",
+        lambda shown: shown.figures.refused,
+    ),
+    _OfStream(
         "skyband_rows_per_second",
         "gauge",
         "Rows a second of processing in the last micro-batch that had rows.",
@@ -107,6 +113,12 @@ _QUERIES = (
     ),
     _OfQuery(
         "skyband_null_scores_total", "counter", "Rows in time whose score was null or NaN.", lambda figures: figures.nulls
+    ),
+    _OfQuery(
+        "skyband_refused_rows_total",
+        "counter",
+        "Rows that a query across streams has no object or no stream for.",
+        lambda figures: figures.refusals,
     ),
     _OfQuery("skyband_result_rows_total", "counter", "Result rows.", lambda figures: figures.results),
     _OfQuery(
