@@ -65,14 +65,41 @@ def monitor(
     shards    over how many states of a group the work on more than 64 distinct scores, on pairs and across streams is
               spread; unless told as many as there are shuffle partitions, 16 at most, and with `group_by` one
     """
-    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
-    spread = _spread(df, groups) if shards is None else shards
-    request = make_request(_arrow_schema(df), queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
+    request = request_for(
+        df,
+        queries,
+        time=time,
+        lateness=lateness,
+        key=key,
+        deletes=deletes,
+        group_by=group_by,
+        arrival=arrival,
+        shards=shards,
+    )
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan
     parts = _reduced(prepared, plan)
     flat = _stream(parts, plan) if df.isStreaming else _batch(parts, plan)
     return flat.select(*_packed(df, plan))
+
+
+def request_for(
+    df: DataFrame,
+    queries: Iterable[Query] | Query,
+    *,
+    time: str | None = None,
+    lateness: Duration = 0,
+    key: str | None = None,
+    deletes: str | None = None,
+    group_by: Iterable[str] = (),
+    arrival: str | None = None,
+    shards: int | None = None,
+) -> Request:
+    """What `monitor` asks for, checked against the columns of `df`."""
+    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    spread = _spread(df, groups) if shards is None else shards
+    schema = _arrow_schema(df)
+    return make_request(schema, queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
 
 
 def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
