@@ -303,11 +303,11 @@ def test_columns_may_have_the_names_of_result_columns(spark: SparkSession) -> No
 # -- restarts --------------------------------------------------------------------------------------------------
 
 
-def start(source: Path, target: Path, checkpoint: Path, k: int = 3) -> subprocess.Popen[bytes]:
+def start(source: Path, target: Path, checkpoint: Path, k: int = 3, script: str = killable.__file__) -> subprocess.Popen[bytes]:
     root = Path(killable.__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root / "tests")])}
     return subprocess.Popen(
-        [sys.executable, killable.__file__, str(source), str(target), str(checkpoint), str(k)],
+        [sys.executable, script, str(source), str(target), str(checkpoint), str(k)],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
