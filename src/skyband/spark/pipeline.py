@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from skyband.errors import SchemaError
 from skyband.query import Query, Threshold, TopK
@@ -27,7 +27,7 @@ from skyband.spark.paces import score_of, slide_of
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.stateful import TO, answer_batch, answer_micro_batch, put_together, tally_names
+from skyband.spark.stateful import TO, answer_batch, answer_micro_batch, bound_columns, put_together, tally_names
 from skyband.state import table_from_bytes
 from skyband.window import Duration
 
@@ -184,6 +184,7 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
         return answer_micro_batch(plan, frames, state, key)
 
     tallies = [StructField(name, LongType()) for name in tally_names(plan)]
+    tallies += [StructField(name, DoubleType()) for name in bound_columns(plan)]
     output = StructType([StructField(TO, StringType()), StructField("results", BinaryType()), *tallies])
     kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
     answered = parts.groupBy(*plan.group_types).applyInPandasWithState(step, output, kept, "append", timeout)
@@ -208,7 +209,12 @@ def _observed(plan: Plan) -> list[Column]:
     for at, query in enumerate(plan.across):
         slot = plan.scores + len(plan.asked) + at
         named[f"refused {query.name}"] = f"nulls_{slides.index(slide_of(query))}_{slot}"
-    return [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+    sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+    across = [query.name for query in plan.across]
+    for name, column in zip(plan.inexact, bound_columns(plan), strict=True):  # the worst of all groups
+        worst = F.min(column).alias(f"precision {name}") if name in across else F.max(column).alias(f"missed at most {name}")
+        sums.append(worst)
+    return sums
 
 
 def _batch(parts: DataFrame, plan: Plan) -> DataFrame:
