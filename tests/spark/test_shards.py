@@ -265,23 +265,13 @@ def check(case: Case, forgetful: bool) -> None:
 # -- the kinds ---------------------------------------------------------------------------------------------------
 
 
-@given(cases(("time", "count"), ("pairs",), arrival=False), st.booleans())
+@given(st.booleans().flatmap(lambda arrival: cases(("time", "count"), ("pairs",), arrival)), st.booleans())
 def test_pairs_in_blocks_equal_the_embedded_engine(case: Case, forgetful: bool) -> None:
     check(case, forgetful)
 
 
-@given(cases(("time", "count"), ("pairs",), arrival=True), st.booleans())
-def test_pairs_in_blocks_with_an_arrival_column(case: Case, forgetful: bool) -> None:
-    check(case, forgetful)
-
-
-@given(cases(("time", "count"), ("across",), arrival=False), st.booleans())
+@given(st.booleans().flatmap(lambda arrival: cases(("time", "count"), ("across",), arrival)), st.booleans())
 def test_objects_by_key_equal_the_embedded_engine(case: Case, forgetful: bool) -> None:
-    check(case, forgetful)
-
-
-@given(cases(("time", "count"), ("across",), arrival=True), st.booleans())
-def test_objects_by_key_with_an_arrival_column(case: Case, forgetful: bool) -> None:
     check(case, forgetful)
 
 
