@@ -13,6 +13,7 @@ import pytest
 from cluster import Cluster, batch_answer
 from hypothesis import given
 from hypothesis import strategies as st
+from killable_kinds import MIXED
 
 import skyband as sb
 from skyband.errors import QueryError, SchemaError, StateError
@@ -20,7 +21,8 @@ from skyband.score import bind, bind_where
 from skyband.spark import plan as planning
 from skyband.spark.plan import Plan, make_request
 from skyband.spark.reduce import reduced
-from skyband.spark.shards import spark_hash
+from skyband.spark.shards import MANY, spark_hash
+from skyband.spark.warm import warm
 from skyband.state import table_from_bytes
 
 SCHEMA = pa.schema(
@@ -423,6 +425,12 @@ def test_rows_that_no_query_of_a_shard_can_rank_do_not_travel() -> None:
     travelled = [part for part in reduced(case.plan, tasks_of(case, case.plan)[0]) if part["shard"][0].as_py()]
     assert sum(len(table_from_bytes(part["rows"][0].as_buffer())) for part in travelled) == 20
     check(case, forgetful=True)
+
+
+def test_kernels_of_every_kind_can_be_loaded_ahead() -> None:
+    window = sb.TimeWindow("10 seconds", "1 second")
+    warm(MIXED)
+    warm([sb.TopK(name=f"q{n}", k=2, score=sb.linear({"x": 1.0, "y": n / 3}), window=window) for n in range(MANY + 1)])
 
 
 # -- approximate answers -----------------------------------------------------------------------------------------
