@@ -7,11 +7,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from cluster import Cluster, batch_answer
 from hypothesis import given
 from hypothesis import strategies as st
+from killable_kinds import MIXED
 
 import skyband as sb
 from skyband.errors import QueryError, SchemaError, StateError
@@ -19,7 +21,8 @@ from skyband.score import bind, bind_where
 from skyband.spark import plan as planning
 from skyband.spark.plan import Plan, make_request
 from skyband.spark.reduce import reduced
-from skyband.spark.shards import spark_hash
+from skyband.spark.shards import MANY, spark_hash
+from skyband.spark.warm import warm
 from skyband.state import table_from_bytes
 
 SCHEMA = pa.schema(
@@ -264,23 +267,13 @@ def check(case: Case, forgetful: bool) -> None:
 # -- the kinds ---------------------------------------------------------------------------------------------------
 
 
-@given(cases(("time", "count"), ("pairs",), arrival=False), st.booleans())
+@given(st.booleans().flatmap(lambda arrival: cases(("time", "count"), ("pairs",), arrival)), st.booleans())
 def test_pairs_in_blocks_equal_the_embedded_engine(case: Case, forgetful: bool) -> None:
     check(case, forgetful)
 
 
-@given(cases(("time", "count"), ("pairs",), arrival=True), st.booleans())
-def test_pairs_in_blocks_with_an_arrival_column(case: Case, forgetful: bool) -> None:
-    check(case, forgetful)
-
-
-@given(cases(("time", "count"), ("across",), arrival=False), st.booleans())
+@given(st.booleans().flatmap(lambda arrival: cases(("time", "count"), ("across",), arrival)), st.booleans())
 def test_objects_by_key_equal_the_embedded_engine(case: Case, forgetful: bool) -> None:
-    check(case, forgetful)
-
-
-@given(cases(("time", "count"), ("across",), arrival=True), st.booleans())
-def test_objects_by_key_with_an_arrival_column(case: Case, forgetful: bool) -> None:
     check(case, forgetful)
 
 
@@ -432,3 +425,38 @@ def test_rows_that_no_query_of_a_shard_can_rank_do_not_travel() -> None:
     travelled = [part for part in reduced(case.plan, tasks_of(case, case.plan)[0]) if part["shard"][0].as_py()]
     assert sum(len(table_from_bytes(part["rows"][0].as_buffer())) for part in travelled) == 20
     check(case, forgetful=True)
+
+
+def test_kernels_of_every_kind_can_be_loaded_ahead() -> None:
+    window = sb.TimeWindow("10 seconds", "1 second")
+    warm(MIXED)
+    warm([sb.TopK(name=f"q{n}", k=2, score=sb.linear({"x": 1.0, "y": n / 3}), window=window) for n in range(MANY + 1)])
+
+
+# -- approximate answers -----------------------------------------------------------------------------------------
+
+
+def test_approximate_answers_are_those_of_the_embedded_engine_and_say_their_bound() -> None:
+    """A probabilistic algorithm, and objects with a precision: one shard, whatever the spread."""
+    generator = np.random.default_rng(3)
+    rows = [
+        {
+            **{"t": n, "x": float(generator.random()), "y": 0.0, "g": "a", "id": n, "object": f"o{generator.integers(0, 40)}"},
+            **{"stream": STREAMS[n % 2], "gone": None, "tie": n},
+        }
+        for n in range(400)
+    ]
+    roughly = sb.TopK(name="rough", k=3, score="x", window=sb.CountWindow(60, 5), algorithm="probabilistic", error=0.2)
+    objects = sb.TopKAcross(
+        **{"name": "share", "k": 3, "key": "object", "stream": "stream", "value": "x", "streams": STREAMS, "precision": 0.7},
+        **{"window": sb.CountWindow(80, 10), "ranges": (0, 1), "repeats": 4},
+    )
+    case = Case(rows, [n // 50 for n in range(400)], [n % 2 for n in range(400)], [roughly, objects], 3)
+    cluster, watermark = play(case, forgetful=True)
+    assert seen(case, cluster.results) == expected(case, cluster.plan, watermark)
+    monitor = sb.Monitor([roughly, objects])
+    monitor.push(as_table(roughly, rows))
+    assert cluster.plan.inexact == ("rough", "share")
+    assert cluster.bounds["bound_0"] == monitor.stats("rough")["missed_at_most"] > 0
+    assert 0 < cluster.bounds["bound_1"] <= 1
+    assert make_request(SCHEMA, [replace(roughly, algorithm="auto")], "t", 0, [], "id").plan.inexact == ()

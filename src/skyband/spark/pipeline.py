@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from skyband.errors import SchemaError
 from skyband.query import Query
@@ -26,13 +26,14 @@ from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_boun
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, put_together
+from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, bound_columns, put_together
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
 from skyband.state import table_from_bytes
 from skyband.window import Duration
 
 MOST_UNASKED = 16  # states of one group that are made without being asked for
 OBSERVED = "skyband-"  # begins the name of the metrics a streaming query reports
+PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what is said of an approximate query
 
 
 def monitor(
@@ -65,14 +66,41 @@ def monitor(
     shards    over how many states of a group the work on more than 64 distinct scores, on pairs and across streams is
               spread; unless told as many as there are shuffle partitions, 16 at most, and with `group_by` one
     """
-    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
-    spread = _spread(df, groups) if shards is None else shards
-    request = make_request(_arrow_schema(df), queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
+    request = request_for(
+        df,
+        queries,
+        time=time,
+        lateness=lateness,
+        key=key,
+        deletes=deletes,
+        group_by=group_by,
+        arrival=arrival,
+        shards=shards,
+    )
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan
     parts = _reduced(prepared, plan)
     flat = _stream(parts, plan) if df.isStreaming else _batch(parts, plan)
     return flat.select(*_packed(df, plan))
+
+
+def request_for(
+    df: DataFrame,
+    queries: Iterable[Query] | Query,
+    *,
+    time: str | None = None,
+    lateness: Duration = 0,
+    key: str | None = None,
+    deletes: str | None = None,
+    group_by: Iterable[str] = (),
+    arrival: str | None = None,
+    shards: int | None = None,
+) -> Request:
+    """What `monitor` asks for, checked against the columns of `df`."""
+    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    spread = _spread(df, groups) if shards is None else shards
+    schema = _arrow_schema(df)
+    return make_request(schema, queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
 
 
 def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
@@ -157,7 +185,10 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
         return answer_micro_batch(plan, frames, state, key)
 
     words = [StructField(TO, StringType()), StructField("results", BinaryType()), StructField("told", BinaryType())]
-    output = StructType([*words, *(StructField(name, LongType()) for name in TALLIES)])
+    sums = [StructField(name, LongType()) for name in TALLIES] + [
+        StructField(name, DoubleType()) for name in bound_columns(plan)
+    ]
+    output = StructType([*words, *sums])
     kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
     answered = parts.groupBy(*plan.group_types).applyInPandasWithState(step, output, kept, "append", timeout)
     results = _put_together(answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan)), plan)
@@ -175,7 +206,12 @@ def _observed(plan: Plan) -> list[Column]:
     # what one millisecond of Spark's watermark stands for; 0: the times are timestamps
     tick = 0 if pa.types.is_timestamp(plan.time_type) else plan.tick
     same = F.coalesce(F.max(F.lit(tick)), F.lit(tick)).alias("tick")
-    return [*sums, states, largest, same, F.collect_list("told").alias(BY_QUERY)]
+    across = [query.name for query in plan.across]
+    worst = [  # of all groups
+        F.min(column).alias(f"{PRECISION}{name}") if name in across else F.max(column).alias(f"{MISSED}{name}")
+        for name, column in zip(plan.inexact, bound_columns(plan), strict=True)
+    ]
+    return [*sums, states, largest, same, *worst, F.collect_list("told").alias(BY_QUERY)]
 
 
 def _observed_together(plan: Plan) -> list[Column]:
