@@ -20,7 +20,9 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType, TimestampType
 
 from skyband.errors import QueryError, SchemaError
-from skyband.query import RankedQuery
+from skyband.query import Query
+from skyband.spark.control.steps import is_dated, steered
+from skyband.spark.control.terms import make_terms
 from skyband.spark.group import bound_names, result_schema
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
@@ -34,13 +36,14 @@ OBSERVED = "skyband-"  # begins the name of the metrics a streaming query report
 
 def monitor(
     df: DataFrame,
-    queries: Iterable[RankedQuery] | RankedQuery,
+    queries: Iterable[Query] | Query,
     *,
     time: str | None = None,
     lateness: Duration = 0,
     key: str | None = None,
     group_by: Iterable[str] = (),
     arrival: str | None = None,
+    control: DataFrame | None = None,
 ) -> DataFrame:
     """Answer standing queries over `df`, per group: `query`, group columns, `window_start`, `window_end`, `event`,
     `rank`, `score`, `row`.
@@ -54,10 +57,18 @@ def monitor(
     arrival   a column (an offset, a sequence number) by which rows of equal score and time are ranked, the larger first,
               and in whose order count windows count the rows of each micro-batch. Without it rows of equal score and time
               rank by a hash of their content, and count windows count rows in the order of time, late ones left out.
+    control   commands that add and cancel queries while the stream runs, a DataFrame with a text column `command`, which may
+              have the columns named by `time` and `arrival` too; answered by rows of their own and a column `message`
     """
     if key is not None:
         raise QueryError(f"key={key!r} is for queries that follow objects; TopK ranks rows and needs none, leave it out")
     groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    if control is not None:
+        dated = is_dated(df, control, time, arrival)
+        terms = make_terms(
+            _arrow_schema(df), queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated
+        )
+        return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
     request = make_request(_arrow_schema(df), queries, time, lateness, groups, arrival)
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import gcd
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pyarrow as pa
 
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
 from skyband.expression import Column
-from skyband.query import RankedQuery, Threshold, TopK
+from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.schedule import pane_cuts
 from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.window import CountWindow, Duration, TimeWindow, duration, nanoseconds
@@ -94,7 +94,7 @@ class Plan:
     @property
     def digest(self) -> str:
         """Tells plans apart."""
-        return _digest(dict(self.marks))
+        return digest(dict(self.marks))
 
     @staticmethod
     def score_of(query: RankedQuery) -> int:
@@ -117,7 +117,7 @@ class Request:
 
 def make_request(
     schema: pa.Schema,
-    queries: Iterable[RankedQuery] | RankedQuery,
+    queries: Iterable[Query] | Query,
     time: str | None,
     lateness: Duration,
     groups: Iterable[str],
@@ -134,20 +134,9 @@ def make_request(
             f"query {counting[0].name!r} counts rows, so their order matters; name the column that gives the order of arrival "
             "(arrival='...', an offset or sequence number), or time='...' to count rows in the order of their time"
         )
-    clock = None if time is None else Clock(_known(schema, time, "time"), schema)
-    tie = None if arrival is None else _known(schema, arrival, "arrival")
-    if tie is not None and not (pa.types.is_integer(schema.field(tie).type) or pa.types.is_timestamp(schema.field(tie).type)):
-        raise SchemaError(
-            f"the arrival column {arrival!r} is {schema.field(tie).type}; it must be an integer or a timestamp, "
-            "such as an offset or a sequence number"
-        )
-    grouping = tuple(_known(schema, name, "group_by") for name in groups)
-    for name in grouping:
-        if pa.types.is_nested(schema.field(name).type):
-            raise SchemaError(
-                f"group_by names {name!r}, which is a {schema.field(name).type}; "
-                "group by one of its fields, as a column of its own"
-            )
+    clock = None if time is None else Clock(known_column(schema, time, "time"), schema)
+    check_arrival(schema, arrival)
+    grouping = check_groups(schema, groups)
     distinct: dict[Any, int] = {}
     scores: list[tuple[Score, Where | None]] = []
     rewritten: list[RankedQuery] = []
@@ -158,7 +147,7 @@ def make_request(
             scores.append((query.score, query.where))
         rewritten.append(_over_numbered_columns(query, distinct[key], clock))
     paces = _paces(rewritten)
-    allowed, tick = _ticks(clock, lateness, paces)
+    allowed, tick = ticks(clock, lateness, [pace.slide for pace in paces if pace.slide is not None])
     plan = Plan(
         schema=pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)]),
         scores=len(scores),
@@ -175,12 +164,13 @@ def make_request(
     return Request(plan, tuple(scores))
 
 
-def _checked(queries: Iterable[RankedQuery] | RankedQuery) -> list[RankedQuery]:
-    asked: list[RankedQuery] = [queries] if isinstance(queries, TopK | Threshold) else list(queries)
-    if not asked:
+def _checked(queries: Iterable[Query] | Query) -> list[RankedQuery]:
+    given: list[Query] = [queries] if isinstance(queries, get_args(Query)) else list(cast(Iterable[Query], queries))
+    if not given:
         raise QueryError("there is nothing to answer: give at least one query, such as TopK(...)")
+    asked: list[RankedQuery] = []
     names: set[str] = set()
-    for query in asked:
+    for query in given:
         if not isinstance(query, TopK | Threshold):
             raise QueryError(
                 f"expected a TopK or a Threshold, got {query!r}; the pipeline on Spark answers these, a skyband.Monitor in one "
@@ -189,10 +179,37 @@ def _checked(queries: Iterable[RankedQuery] | RankedQuery) -> list[RankedQuery]:
         if query.name in names:
             raise QueryError(f"two queries are called {query.name!r}; give each a name of its own")
         names.add(query.name)
+        asked.append(query)
     return asked
 
 
-def _known(schema: pa.Schema, name: str, what: str) -> str:
+def check_arrival(schema: pa.Schema, arrival: str | None) -> str | None:
+    """The arrival column; SchemaError when it cannot order rows."""
+    if arrival is None:
+        return None
+    kind = schema.field(known_column(schema, arrival, "arrival")).type
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
+        raise SchemaError(
+            f"the arrival column {arrival!r} is {kind}; it must be an integer or a timestamp, "
+            "such as an offset or a sequence number"
+        )
+    return arrival
+
+
+def check_groups(schema: pa.Schema, groups: Iterable[str]) -> tuple[str, ...]:
+    """The group columns; SchemaError when rows cannot be grouped by one."""
+    grouping = tuple(known_column(schema, name, "group_by") for name in groups)
+    for name in grouping:
+        if pa.types.is_nested(schema.field(name).type):
+            raise SchemaError(
+                f"group_by names {name!r}, which is a {schema.field(name).type}; "
+                "group by one of its fields, as a column of its own"
+            )
+    return grouping
+
+
+def known_column(schema: pa.Schema, name: str, what: str) -> str:
+    """`name`; SchemaError when the input has no such column, or several."""
     found = schema.names.count(name) if isinstance(name, str) else 0
     if found == 1:
         return name
@@ -266,7 +283,7 @@ def _timed_pace(slide: int, queries: list[RankedQuery]) -> Pace:
     return Pace(slide, tuple(queries), tuple(cuts), tuple(sieves))
 
 
-def _ticks(clock: Clock | None, lateness: Duration, paces: tuple[Pace, ...]) -> tuple[int, int]:
+def ticks(clock: Clock | None, lateness: Duration, slides: list[int]) -> tuple[int, int]:
     """Lateness in ticks, and the tick: what one millisecond of Spark's watermark stands for.
 
     Spark counts watermarks in milliseconds. A timestamp's tick is a millisecond. An integer time has no unit, so its tick
@@ -281,7 +298,7 @@ def _ticks(clock: Clock | None, lateness: Duration, paces: tuple[Pace, ...]) -> 
         return 0, 1
     allowed = clock.length(lateness, "lateness")
     if not clock.is_timestamp:
-        tick = gcd(allowed, *(pace.slide for pace in paces if pace.slide is not None)) or 1
+        tick = gcd(allowed, *slides) or 1
         return allowed // tick, tick
     tick = {"s": 1, "ms": 1, "us": 1000, "ns": 10**6}[clock.type.unit]
     if allowed % tick:
@@ -292,13 +309,14 @@ def _ticks(clock: Clock | None, lateness: Duration, paces: tuple[Pace, ...]) -> 
 def _marks(
     queries: list[RankedQuery], schema: pa.Schema, time: str | None, groups: tuple[str, ...], arrival: str | None
 ) -> dict[str, str]:
-    marks = {f"query {query.name!r}": _digest(query.to_json()) for query in queries}
-    marks["the input's columns"] = _digest([[field.name, str(field.type)] for field in schema])
-    marks["time, group_by and arrival"] = _digest([time, groups, arrival])
+    marks = {f"query {query.name!r}": digest(query.to_json()) for query in queries}
+    marks["the input's columns"] = digest([[field.name, str(field.type)] for field in schema])
+    marks["time, group_by and arrival"] = digest([time, groups, arrival])
     return marks
 
 
-def _digest(content: Any) -> str:
+def digest(content: Any) -> str:
+    """Tells contents apart."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

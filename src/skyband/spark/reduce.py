@@ -157,7 +157,7 @@ class _Task:
                 yield self._row(number, rows=rows, counts=own, latest=self.latest.get(number, NEVER))
                 own = b""
         if self.latest and self.plan.waits:
-            yield self._row(int(counts[0, 0]), mark=self._mark(max(self.latest.values())), latest=NEVER)
+            yield self._row(int(counts[0, 0]), mark=watermark_mark(max(self.latest.values()), self.plan.tick), latest=NEVER)
         self.pieces, self.numbers, self.counts, self.latest, self.held = [], [], [], {}, 0
 
     def _joined(self) -> tuple[pa.Table, Array]:
@@ -176,15 +176,16 @@ class _Task:
         arrays = [pa.array([values.get(name)], kind) for name, kind in TRAVELLING.items()]
         return pa.record_batch([*self.groups.values(number), *arrays], names=[*self.plan.group_types, *TRAVELLING])
 
-    def _mark(self, latest: int) -> int:
-        """The greatest time as Spark's watermark counts it, in microseconds."""
-        mark = latest // self.plan.tick * 1000
-        if abs(mark) > _FARTHEST:
-            raise SchemaError(
-                f"the time {latest} is beyond what Spark's watermark can count in steps of {self.plan.tick}; divide the time "
-                "column, or use windows and a lateness with a greater common divisor"
-            )
-        return mark
+
+def watermark_mark(latest: int, tick: int) -> int:
+    """The greatest time as Spark's watermark counts it, in microseconds."""
+    mark = latest // tick * 1000
+    if abs(mark) > _FARTHEST:
+        raise SchemaError(
+            f"the time {latest} is beyond what Spark's watermark can count in steps of {tick}; divide the time "
+            "column, or use windows and a lateness with a greater common divisor"
+        )
+    return mark
 
 
 def rank_columns(plan: Plan, table: pa.Table) -> tuple[Array, Array, list[Array]]:

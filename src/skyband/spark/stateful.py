@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,35 +25,38 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
+Held = TypeVar("Held")
+
 _MOST_REMEMBERED = 1 << 28  # bytes of snapshots whose groups a worker keeps in memory
 
 
-class _Memory:
-    """Groups by the token of the snapshot they wrote last; the oldest go when their snapshots are too many bytes."""
+class Memory(Generic[Held]):
+    """What a worker holds between micro-batches, by the token of the snapshot it wrote last; the oldest go when their
+    snapshots are too many bytes."""
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[bytes, tuple[Group, int]] = OrderedDict()
+        self._held: OrderedDict[bytes, tuple[Held, int]] = OrderedDict()
         self._bytes = 0
 
-    def put(self, token: bytes, group: Group, size: int) -> None:
-        self._groups[token] = (group, size)
+    def put(self, token: bytes, held: Held, size: int) -> None:
+        self._held[token] = (held, size)
         self._bytes += size
         while self._bytes > _MOST_REMEMBERED:
-            _, (_, oldest) = self._groups.popitem(last=False)
+            _, (_, oldest) = self._held.popitem(last=False)
             self._bytes -= oldest
 
-    def take(self, token: bytes) -> Group | None:
-        """The group, which is then no longer here."""
-        group, size = self._groups.pop(token, (None, 0))
+    def take(self, token: bytes) -> Held | None:
+        """What wrote the snapshot; it is then no longer here."""
+        held, size = self._held.pop(token, (None, 0))
         self._bytes -= size
-        return group
+        return held
 
     def clear(self) -> None:
-        self._groups.clear()
+        self._held.clear()
         self._bytes = 0
 
 
-_remembered = _Memory()
+_remembered: Memory[Group] = Memory()
 
 
 def tally_names(plan: Plan) -> list[str]:
