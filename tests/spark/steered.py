@@ -112,6 +112,7 @@ class Oracle:
     lateness: int
     dated: bool
     end: int  # of time: the last watermark
+    tick: int  # the watermark's step
     acknowledged: list[tuple[str, str | None]] = field(default_factory=list)
     lives: list[tuple[Any, int, int]] = field(default_factory=list)  # query, from, until
 
@@ -130,13 +131,15 @@ class Oracle:
 
     def _watermark(self, batch: int) -> int:
         seen = [row["t"] for row in self.rows if row["t"] is not None and row["batch"] < batch]
-        mark = max(seen, default=0) - self.lateness
+        mark = (max(seen, default=0) - self.lateness) // self.tick * self.tick
         return mark if mark > 0 else BEGINNING
 
     def _obey(self, standing: dict[str, Any], moment: int, text: str | None) -> None:
         name = name_of(text)
         document = {} if text is None or not text.endswith("}") else json.loads(text)
-        if "cancel" in document and name in standing:
+        if name is None:
+            self.acknowledged.append(("refused", None))
+        elif "cancel" in document and name in standing:
             query, since = standing.pop(name)
             self.lives.append((query, since, moment))
             self.acknowledged.append(("cancelled", name))

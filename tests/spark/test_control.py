@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from steered import Oracle, Said, Steered, shown
 
 import skyband as sb
-from skyband.spark.control.command import Command
-from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import Terms, make_terms
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), ("id", pa.int64())])
@@ -142,7 +139,9 @@ def run(case: Case, forgetful: bool) -> tuple[Steered, Oracle]:
         own = [row for row in rows if row["batch"] == batch]
         tasks = [handed_out(stream.terms, [row for row in own if row["task"] == task]) for task in range(2)]
         stream.batch(tasks, [told([one for one in case.said if one.batch == batch])])
-    return stream, Oracle(case.queries, rows, case.said, case.lateness, case.dated, END - case.lateness)
+    tick = stream.terms.tick
+    end = (END - case.lateness) // tick * tick
+    return stream, Oracle(case.queries, rows, case.said, case.lateness, case.dated, end, tick)
 
 
 def answers(stream: Steered) -> list[str]:

@@ -4,6 +4,7 @@
     scores.py     scores as Catalyst columns                      plan.py       what workers are told
     reduce.py     rows next to the data                           group.py      the windows of one group
     stateful.py   a group's state between micro-batches           warm.py       kernels compiled while Spark starts
+    control/      queries that come and go by commands            control/table.py   queries out of a table
 
 Jobs without code, `skyband run JOB.toml`:
 
@@ -22,16 +23,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skyband.spark.control.table import queries_from
     from skyband.spark.pipeline import monitor
     from skyband.spark.scores import condition_column, score_column
     from skyband.spark.sessions import configure, session, settings
 
-__all__ = ["condition_column", "configure", "monitor", "score_column", "session", "settings"]
+__all__ = ["condition_column", "configure", "monitor", "queries_from", "score_column", "session", "settings"]
 
 _HOMES = {
     "condition_column": "scores",
     "configure": "sessions",
     "monitor": "pipeline",
+    "queries_from": "control.table",
     "score_column": "scores",
     "session": "sessions",
     "settings": "sessions",

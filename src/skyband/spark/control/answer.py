@@ -1,7 +1,7 @@
 """Result rows and acknowledgements as one table, under names that cannot meet those of the input.
 
-    query, g0.. (group columns), window bounds, event, rank, score, message, c0.. (the row), where pairs
-    can be asked for also pair (is it one?), a0.. and b0.. (its rows)
+    query, g0.. (group columns), window bounds, event, rank, score, message, about (a place in IDENTITIES; null: an
+    acknowledgement), c0.. (the row), a0.. and b0.. (the rows of a pair), k3.. (the key of an object, by its column's number)
 
 An acknowledgement has the event "added", "cancelled" or "refused", the query's name where the command told it, the time from
 which it holds as the end of the windows before it, and for a refusal the reason as `message`.
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from skyband.lanes import NEVER
 from skyband.spark.control.live import Results
-from skyband.spark.control.terms import OBJECT, PAIR, Terms
+from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, Terms
 
 ADDED, CANCELLED, REFUSED = "added", "cancelled", "refused"
 
@@ -51,9 +51,10 @@ def answer_schema(terms: Terms) -> pa.Schema:
             ("rank", pa.int32()),
             ("score", pa.float64()),
             ("message", pa.string()),
+            ("about", pa.int8()),
             *((f"c{i}", kind) for i, kind in own),
-            *([("pair", pa.bool_())] * terms.pairs),
             *((f"{side}{i}", kind) for side in "ab" * terms.pairs for i, kind in own),
+            *((f"k{terms.schema.names.index(key)}", terms.schema.field(key).type) for key in terms.keys),
         ]
     )
 
@@ -65,12 +66,11 @@ def result_table(terms: Terms, schema: pa.Schema, results: Results, group: list[
     columns["rank"] = table["rank"].cast(pa.int32())
     columns |= {f"g{i}": pa.repeat(value, rows) for i, value in enumerate(group)}
     columns |= _bounds(terms, results)
-    columns["pair"] = pa.repeat(results.identity == PAIR, rows)
+    columns["about"] = pa.repeat(pa.scalar(IDENTITIES.index(results.identity), pa.int8()), rows)
     first = table.column_names.index("score") + 1
     width = len(terms.schema)
     if results.identity == OBJECT:
-        key = results.key
-        columns[f"c{terms.schema.names.index(key)}"] = table.column(first)
+        columns[f"k{terms.schema.names.index(results.key)}"] = table.column(first)
     elif results.identity == PAIR:  # a_seq, the older row, b_seq, the newer one
         columns |= {f"a{i}": table.column(first + 1 + i) for i in range(width)}
         columns |= {f"b{i}": table.column(first + 2 + width + i) for i in range(width)}

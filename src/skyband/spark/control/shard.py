@@ -50,7 +50,7 @@ class Shard:
         self.groups: dict[tuple[Any, ...], LiveGroup] = {}
         self.values: dict[tuple[Any, ...], list[pa.Scalar]] = {}  # of the group columns
         self.said: list[Acknowledgement] = []
-        self.counts = {"commands": 0, "refused": 0, "late": 0, "skipped": 0}  # since the last `reported`
+        self.counts = {"commands": 0, "refused": 0, "late rows": 0, "skipped": 0}  # since the last `reported`
 
     # -- commands ------------------------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class Shard:
     # -- figures -------------------------------------------------------------------------------------------------
 
     def _note(self, group: LiveGroup) -> None:
-        self.counts["late"] += group.late
+        self.counts["late rows"] += group.late
         self.counts["skipped"] += group.skipped
         group.late = group.skipped = 0
 

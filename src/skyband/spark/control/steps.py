@@ -22,7 +22,7 @@ from skyband.errors import QueryError, SchemaError
 from skyband.lanes import NEVER
 from skyband.spark.control.answer import answer_schema, bound_names
 from skyband.spark.control.shard import Shard
-from skyband.spark.control.terms import Terms
+from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
 from skyband.spark.stateful import Memory
 from skyband.state import table_from_bytes, table_to_bytes
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 COMMAND = "command"
-FIGURES = ("rows", "null times", "late", "skipped", "candidates", "state bytes", "commands", "refused", "queries")
+FIGURES = ("rows", "null times", "late rows", "skipped", "candidates", "state bytes", "commands", "refused", "queries")
 """What a micro-batch reports, added up over the shards it called."""
 
 _remembered: Memory[Shard] = Memory()
@@ -232,17 +232,19 @@ def _remember(terms: Terms, shard: Shard, state: GroupState) -> int:
 
 
 def _packed(df: DataFrame, terms: Terms) -> list[Column]:
-    """The result's columns. A result row about a row has `row`, one about an object `row` with the object's key alone, one
-    about a pair `a` and `b`; an acknowledgement has none."""
+    """The result's columns: of `row`, `pair` and `object` all are null but the one that a result row is about; in an
+    acknowledgement all are."""
     groups = [F.col(f"g{i}").alias(name) for i, name in enumerate(terms.groups)]
     bounds = [F.col(name) for name in bound_names(terms)]
-    said = F.col("rank").isNull() & F.col("score").isNull()
-    about = {"row": "c"} | ({"a": "a", "b": "b"} if terms.pairs else {})
-    structs = []
-    for name, side in about.items():
-        whole = F.struct(*(F.col(f"{side}{i}").alias(own) for i, own in enumerate(df.columns)))
-        absent = said
-        if terms.pairs:
-            absent = said | (F.col("pair") if side == "c" else ~F.col("pair"))
-        structs.append(F.when(~absent, whole).alias(name))
-    return [F.col("query"), *groups, *bounds, *(F.col(name) for name in ("event", "rank", "score")), *structs, F.col("message")]
+    made = {ROW: _row(df, "c")}
+    if terms.pairs:
+        made[PAIR] = F.struct(_row(df, "a").alias("a"), _row(df, "b").alias("b"))
+    if terms.keys:
+        made[OBJECT] = F.struct(*(F.col(f"k{df.columns.index(key)}").alias(key) for key in terms.keys))
+    about = [F.when(F.col("about") == IDENTITIES.index(one), column).alias(one) for one, column in made.items()]
+    said = [F.col(name) for name in ("event", "rank", "score")]
+    return [F.col("query"), *groups, *bounds, *said, *about, F.col("message")]
+
+
+def _row(df: DataFrame, side: str) -> Column:
+    return F.struct(*(F.col(f"{side}{i}").alias(name) for i, name in enumerate(df.columns)))

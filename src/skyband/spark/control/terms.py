@@ -41,6 +41,7 @@ class Terms:
     timed: bool  # windows of time can be asked for
     counted: bool  # windows of rows can be asked for
     pairs: bool  # pairs can be asked for
+    keys: tuple[str, ...]  # columns by which objects can be asked for
     dated: bool  # commands carry the time from which they hold
     shards: int  # that share the queries out among them; each has all rows
     buckets: int  # that share the groups out among them; each has all commands of its shard
@@ -78,6 +79,11 @@ class Terms:
         return None if self.time is None else Clock(self.time, self.schema)
 
     @property
+    def time_type(self) -> pa.DataType:
+        """Of window bounds."""
+        return pa.int64() if self.time is None else self.schema.field(self.time).type
+
+    @property
     def group_types(self) -> list[pa.DataType]:
         """Of the group columns."""
         return [self.schema.field(name).type for name in self.groups]
@@ -103,6 +109,12 @@ class Terms:
             raise QueryError(
                 f"query {query.name!r} ranks pairs, and this stream reports rows only; begin the stream with a TopKPairs (with "
                 'emit="none", if its pairs are not wanted) to have both'
+            )
+        if isinstance(query, TopKAcross) and query.key not in self.keys:
+            known = f"objects by {', '.join(map(repr, self.keys))}" if self.keys else "no objects"
+            raise QueryError(
+                f"query {query.name!r} ranks objects by {query.key!r}, and this stream reports {known}; begin the stream with "
+                'a TopKAcross over that key (with emit="none", if its objects are not wanted)'
             )
         if counts and isinstance(query, TopKAcross):
             raise QueryError(
@@ -169,6 +181,7 @@ def make_terms(
         timed=clock is not None and (not asked or len(counting) < len(asked)),
         counted=bool(counting) or clock is None,
         pairs=any(isinstance(query, TopKPairs) for query in asked),
+        keys=tuple(dict.fromkeys(query.key for query in asked if isinstance(query, TopKAcross))),
         dated=dated,
         shards=shards,
         buckets=BUCKETS if grouping else 1,
