@@ -14,12 +14,12 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from skyband.spark import stateful
 from skyband.spark.plan import Plan
 from skyband.spark.reduce import TRAVELLING, reduced
-from skyband.state import table_from_bytes
 
 Rows = list[dict[str, Any]]
 
@@ -59,17 +59,18 @@ class Cluster:
                     marks.append(mark // 1000)
                     if self.plan.wakes and mark // 1000 <= watermark:
                         continue
-                key = tuple(part[f"g{i}"][0].as_py() for i in range(len(self.plan.groups)))
-                by_group[key].append(part)
+                by_group[key_of(self.plan, part)].append(part)
+        sent: list[pa.Table] = []
         for key, parts in by_group.items():
             table = pa.Table.from_batches(parts).select(list(TRAVELLING))
-            self._call(key, [table.to_pandas()], watermark, timed_out=False)
+            sent += self._call(key, [table.to_pandas()], watermark, timed_out=False)
         for key in [key for key, stored in self.store.items() if key not in by_group and 0 <= stored.timeout < watermark]:
-            self._call(key, [pd.DataFrame(columns=list(TRAVELLING))], watermark, timed_out=True)
+            sent += self._call(key, [pd.DataFrame(columns=list(TRAVELLING))], watermark, timed_out=True)
+        self.results += put_together(self.plan, sent)
         self.greatest = max([self.greatest, *marks])
 
-    def _call(self, key: Any, frames: list[pd.DataFrame], watermark: int, timed_out: bool) -> None:
-        stored = self.store.get(key)
+    def _call(self, key: Any, frames: list[pd.DataFrame], watermark: int, timed_out: bool) -> list[pa.Table]:
+        sent, stored = [], self.store.get(key)
         state = GroupState(
             optionalValue=stored.value if stored else None,
             batchProcessingTimeMs=0,
@@ -86,13 +87,10 @@ class Cluster:
         )
         if self.forgetful:
             stateful._remembered.clear()
-        for frame in stateful.answer_micro_batch(self.plan, iter(frames), state):
-            assert len(frame) == 1
-            answer = frame.iloc[0]
+        for frame in stateful.answer_micro_batch(self.plan, iter(frames), state, key):
             for name in stateful.tally_names(self.plan):
-                self.tallies[name] += int(answer[name])
-            if answer["results"] is not None:
-                self.results += [{**row, "group": key} for row in table_from_bytes(answer["results"]).to_pylist()]
+                self.tallies[name] += int(frame[name].sum())
+            sent.append(pa.table({"to": frame["to"], "results": pa.array(frame["results"], pa.binary())}))
         if state.exists:
             if state._updated or stored is None:
                 self.store[key] = Stored(tuple(state.get), state._timeout_timestamp)
@@ -100,6 +98,28 @@ class Cluster:
                 self.store[key] = Stored(stored.value, state._timeout_timestamp)
         else:
             self.store.pop(key, None)
+        return sent
+
+
+def key_of(plan: Plan, part: pa.RecordBatch) -> tuple[Any, ...]:
+    """The group's values, of which there may be none, and the shard's address, where there are shards."""
+    group = [part[f"g{i}"][0].as_py() for i in range(len(plan.groups))]
+    return (*group, part["shard"][0].as_py()) if plan.shards else tuple(group)
+
+
+def put_together(plan: Plan, sent: list[pa.Table]) -> Rows:
+    """What the stateful step sent, met by where it was sent."""
+    if not sent:
+        return []
+    table, results = pa.concat_tables(sent), []
+    for place in pc.unique(table["to"]):
+        found = stateful.put_together(plan, table.filter(pc.equal(table["to"], place)))
+        for row in found.to_pylist():
+            own = [row[f"c{i}"] for i in plan.groups]
+            if row.get("about"):
+                own = [row[f"g{at}"] for at in range(len(plan.groups))]
+            results.append({**row, "group": tuple(own)})
+    return results
 
 
 def batch_answer(plan: Plan, tasks: list[list[pa.RecordBatch]]) -> Iterator[dict[str, Any]]:
@@ -107,7 +127,6 @@ def batch_answer(plan: Plan, tasks: list[list[pa.RecordBatch]]) -> Iterator[dict
     by_group: dict[Any, list[pa.RecordBatch]] = defaultdict(list)
     for task in tasks:
         for part in reduced(plan, task):
-            by_group[tuple(part[f"g{i}"][0].as_py() for i in range(len(plan.groups)))].append(part)
-    for key, parts in by_group.items():
-        for row in stateful.answer_batch(plan, pa.Table.from_batches(parts)).to_pylist():
-            yield {**row, "group": key}
+            by_group[key_of(plan, part)].append(part)
+    sent = [stateful.answer_batch(plan, pa.Table.from_batches(parts), key) for key, parts in by_group.items()]
+    yield from put_together(plan, sent)

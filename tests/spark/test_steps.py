@@ -19,6 +19,7 @@ from reference import Asked, Event, Reference
 from skyband.errors import SchemaError, StateError
 from skyband.spark import stateful
 from skyband.spark.group import Group
+from skyband.spark.paces import score_of
 from skyband.spark.plan import Plan, make_request
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), ("id", pa.int64())])
@@ -196,7 +197,7 @@ def late_and_nulls(case: Case, cluster: Cluster) -> dict[str, tuple[int, int]]:
     found = {}
     for number, pace in enumerate(cluster.plan.paces):
         for query in pace.queries:
-            score = cluster.plan.score_of(query)
+            score = score_of(query)
             found[query.name] = (cluster.tallies[f"late_{number}"], cluster.tallies[f"nulls_{number}_{score}"])
     return found
 

@@ -16,6 +16,7 @@ pairs.py   pairs of rows; pairs_windows.py: their two kinds of windows
 """
 
 from skyband.lanes.across import AcrossLane, across_place
+from skyband.lanes.across_newest import NewestAcrossLane
 from skyband.lanes.base import NEVER, Door, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
 from skyband.lanes.crowd import CrowdLane, attributes_of, auto_key, crowd_key, crowd_place
@@ -23,7 +24,7 @@ from skyband.lanes.pairs_windows import PairCountLane, PairTimeLane
 from skyband.lanes.scores import ScoresLane, in_scores_lane
 from skyband.lanes.time import TimeLane
 
-_ALL = (CountLane, TimeLane, CrowdLane, ScoresLane, PairCountLane, PairTimeLane, AcrossLane)
+_ALL = (CountLane, TimeLane, CrowdLane, ScoresLane, PairCountLane, PairTimeLane, AcrossLane, NewestAcrossLane)
 KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in _ALL}
 """The lanes by their names in saved state."""
 
@@ -37,6 +38,7 @@ __all__ = [
     "Lane",
     "Member",
     "Names",
+    "NewestAcrossLane",
     "PairCountLane",
     "PairTimeLane",
     "Place",

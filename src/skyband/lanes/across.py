@@ -104,8 +104,12 @@ class AcrossLane(Lane):
             hashed = hashed[places] if self.hashing else np.zeros(len(places), np.uint64)
             columns = (column[places] for column in (rows.times, obj, read.stream, read.value))
             time, obj, stream, value = columns
-            self.waiting.append((time, rows.base + places, obj, stream, value, hashed))
+            self.waiting.append((time, self._order(rows, places), obj, stream, value, hashed))
         return self.close(rows.watermark)
+
+    def _order(self, rows: Rows, places: np.ndarray) -> np.ndarray:
+        """What tuples of one time are ordered by: their arrival."""
+        return rows.base + places
 
     def _count(self, obj: np.ndarray, read: Read, hashed: np.ndarray) -> tuple[Emitted, pa.Array]:
         member = self.members[0]
@@ -151,6 +155,13 @@ class AcrossLane(Lane):
 
     def _answer(self, begin: int, columns: tuple[np.ndarray, ...], windows: Windows) -> tuple[Emitted, pa.Array]:
         """Hand tuples and the windows they complete to the structure; result rows, and the keys they are about."""
+        emitted = self._feed(begin, columns, windows)
+        names = self.numbering.keys(emitted.ordinal, self.key_type)
+        if self.numbering.is_full:
+            self._forget_keys()
+        return emitted, names
+
+    def _feed(self, begin: int, columns: tuple[np.ndarray, ...], windows: Windows) -> Emitted:
         from skyband.kernels.across_emission import count_events, emit
         from skyband.kernels.across_tables import Tuples
 
@@ -169,10 +180,7 @@ class AcrossLane(Lane):
         emitted = Emitted.join(parts)
         if member.query.emit == "arrivals" and len(emitted.query):
             emitted = self._first_arrivals(emitted, np.concatenate(lives))
-        names = self.numbering.keys(emitted.ordinal, self.key_type)
-        if self.numbering.is_full:
-            self._forget_keys()
-        return emitted, names
+        return emitted
 
     def _first_arrivals(self, emitted: Emitted, life: np.ndarray) -> Emitted:
         """Leave only the first entry of each object during its life."""

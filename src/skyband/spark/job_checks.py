@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from skyband.errors import StateError
-from skyband.spark.group import check_marks
 from skyband.spark.job import FILES, Job
+from skyband.spark.marks import check_marks
 from skyband.spark.plan import Plan
 
 MARKS = "skyband.json"
@@ -94,7 +94,7 @@ def check_checkpoint(checkpoint: str | None, plan: Plan) -> None:
             then = json.loads(marks.read_text())
         except ValueError as problem:
             raise StateError(f"{marks} is damaged ({problem}); start with a new checkpoint, or restore the file") from None
-        check_marks(then, plan)
+        check_marks(then, plan.marks)
     elif not began:  # with a first batch and without marks, another program wrote it: the state will tell
         folder.mkdir(parents=True, exist_ok=True)
         marks.write_text(json.dumps(dict(plan.marks), indent=2) + "\n")

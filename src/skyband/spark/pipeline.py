@@ -1,10 +1,11 @@
 """`monitor`: a DataFrame in, a DataFrame of result rows out; one ordinary query of Spark, streaming or batch.
 
-    input ─► scores as columns ─► reduced next to the data ─► by group: windows ─► result rows ─► `row` packed
-             (Catalyst)           (mapInArrow: reduce.py)     (state: group.py)    (mapInArrow)   (Catalyst)
+    input ─► scores as columns ─► reduced next to the data ─► by group and shard: windows ─► result rows ─► `row` packed
+             (Catalyst)           (mapInArrow: reduce.py)     (state: stateful.py)           (merge.py)     (Catalyst)
 
-Between the steps rows travel as Arrow bytes, one row a group and task: a payload keeps its exact types, and the
-stateful step, which speaks pandas, never sees it.
+Between the steps rows travel as Arrow bytes, one row a group, shard and task: a payload keeps its exact types, and the
+stateful step, which speaks pandas, never sees it. Where shards share the work on a query, their answers meet by group and
+query, without any state; otherwise result rows are only unpacked.
 """
 
 from __future__ import annotations
@@ -17,20 +18,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
 
 from skyband.errors import QueryError, SchemaError
-from skyband.query import Query
+from skyband.query import Query, Threshold, TopK
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import make_terms
-from skyband.spark.group import bound_names, result_schema
+from skyband.spark.flat import IDENTITIES, bound_names, result_schema
+from skyband.spark.paces import score_of, slide_of
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.stateful import answer_batch, answer_micro_batch, tally_names
+from skyband.spark.stateful import TO, answer_batch, answer_micro_batch, put_together, tally_names
 from skyband.state import table_from_bytes
 from skyband.window import Duration
 
+MOST_UNASKED = 16  # states of one group that are made without being asked for
 OBSERVED = "skyband-"  # begins the name of the metrics a streaming query reports
 
 
@@ -41,12 +44,15 @@ def monitor(
     time: str | None = None,
     lateness: Duration = 0,
     key: str | None = None,
+    deletes: str | None = None,
     group_by: Iterable[str] = (),
     arrival: str | None = None,
+    shards: int | None = None,
     control: DataFrame | None = None,
 ) -> DataFrame:
     """Answer standing queries over `df`, per group: `query`, group columns, `window_start`, `window_end`, `event`,
-    `rank`, `score`, `row`.
+    `rank`, `score`, `row`. Where `TopKPairs` are asked there is `pair` too, a struct of `a` and `b`, and where `TopKAcross`
+    are, `object`, a struct of the key; of the three, all are null but the one that a result row is about.
 
     A streaming DataFrame gives a streaming one (append mode; windows come when the watermark reaches their end), a
     batch DataFrame all windows of its rows.
@@ -57,24 +63,54 @@ def monitor(
     arrival   a column (an offset, a sequence number) by which rows of equal score and time are ranked, the larger first,
               and in whose order count windows count the rows of each micro-batch. Without it rows of equal score and time
               rank by a hash of their content, and count windows count rows in the order of time, late ones left out.
-    control   commands that add and cancel queries while the stream runs, a DataFrame with a text column `command`, which may
-              have the columns named by `time` and `arrival` too; answered by rows of their own and a column `message`
+    key       the column by which rows are deleted; needs `deletes`, a boolean column: where it is true, the row is none but
+              deletes the live row with its key, as `Monitor.delete` does, in the order of time and arrival
+    shards    over how many states of a group the work on more than 64 distinct scores, on pairs and across streams is
+              spread; unless told as many as there are shuffle partitions, 16 at most, and with `group_by` one
+    control   commands that add and cancel queries while the stream runs: a DataFrame with a text column `command`, and perhaps
+              the columns named by `time` and `arrival`. Each is acknowledged by a row of its own, with a column `message`;
+              queries are then shared out over `shards` by name, one unless told
     """
-    if key is not None:
-        raise QueryError(f"key={key!r} is for queries that follow objects; TopK ranks rows and needs none, leave it out")
     groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
     if control is not None:
-        dated = is_dated(df, control, time, arrival)
-        terms = make_terms(
-            _arrow_schema(df), queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated
-        )
-        return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
-    request = make_request(_arrow_schema(df), queries, time, lateness, groups, arrival)
+        return _steered(df, control, queries, time, lateness, groups, arrival, 1 if shards is None else shards, key or deletes)
+    spread = _spread(df, groups) if shards is None else shards
+    request = make_request(_arrow_schema(df), queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan
     parts = _reduced(prepared, plan)
     flat = _stream(parts, plan) if df.isStreaming else _batch(parts, plan)
     return flat.select(*_packed(df, plan))
+
+
+def _steered(
+    df: DataFrame,
+    control: DataFrame,
+    queries: Iterable[Query] | Query,
+    time: str | None,
+    lateness: Duration,
+    groups: tuple[str, ...],
+    arrival: str | None,
+    shards: int,
+    deleting: str | None,
+) -> DataFrame:
+    """The same while queries come and go."""
+    if deleting is not None:
+        raise QueryError(
+            "a stream with commands cannot delete rows: a query that is added later would have to know which are gone; leave "
+            "key= and deletes= out, or control="
+        )
+    dated = is_dated(df, control, time, arrival)
+    terms = make_terms(
+        _arrow_schema(df), queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated, shards=shards
+    )
+    return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
+
+
+def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
+    """As many states as partitions. Groups spread the work by themselves."""
+    partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    return 1 if groups else max(1, min(partitions, MOST_UNASKED))
 
 
 def _arrow_schema(df: DataFrame) -> pa.Schema:
@@ -149,24 +185,57 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
     # looking for timeouts costs a second round through Python in every micro-batch
     timeout = GroupStateTimeout.EventTimeTimeout if plan.wakes else GroupStateTimeout.NoTimeout
 
-    def step(_: Any, frames: Any, state: Any) -> Any:
-        return answer_micro_batch(plan, frames, state)
+    def step(key: Any, frames: Any, state: Any) -> Any:
+        return answer_micro_batch(plan, frames, state, key)
 
-    output = StructType([StructField("results", BinaryType()), *(StructField(name, LongType()) for name in tally_names(plan))])
+    tallies = [StructField(name, LongType()) for name in tally_names(plan)]
+    output = StructType([StructField(TO, StringType()), StructField("results", BinaryType()), *tallies])
     kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
     answered = parts.groupBy(*plan.group_types).applyInPandasWithState(step, output, kept, "append", timeout)
-    answered = answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan))
-    return answered.mapInArrow(_unpacked, _flat_schema(plan))
+    return _put_together(answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan)), plan)
 
 
 def _observed(plan: Plan) -> list[Column]:
     """Sums over the micro-batch's groups, named for people: see `skyband.spark.progress`."""
     named = {"rows": "rows", "null times": "null_times", "candidates": "candidates", "state bytes": "bytes"}
+    if plan.key is not None:
+        named["refused"] = "refused"
     for number, pace in enumerate(plan.paces):
         for query in pace.queries:
+            assert isinstance(query, TopK | Threshold)
             named[f"late {query.name}"] = f"late_{number}"
-            named[f"nulls {query.name}"] = f"nulls_{number}_{plan.score_of(query)}"
+            named[f"nulls {query.name}"] = f"nulls_{number}_{score_of(query)}"
+    slides = [pace.slide for pace in plan.paces]
+    for at, query in enumerate(plan.asked):
+        number = slides.index(slide_of(query))
+        named[f"late {query.name}"] = f"late_{number}"
+        named[f"nulls {query.name}"] = f"nulls_{number}_{plan.scores + at}"
+    for at, query in enumerate(plan.across):
+        slot = plan.scores + len(plan.asked) + at
+        named[f"refused {query.name}"] = f"nulls_{slides.index(slide_of(query))}_{slot}"
     return [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+
+
+def _batch(parts: DataFrame, plan: Plan) -> DataFrame:
+    """All windows of all rows at once; nothing is late."""
+
+    def step(key: Any, table: pa.Table) -> pa.Table:
+        return answer_batch(plan, table, tuple(one.as_py() for one in key))
+
+    output = StructType([StructField(TO, StringType()), StructField("results", BinaryType())])
+    return _put_together(parts.groupBy(*plan.group_types).applyInArrow(step, output), plan)
+
+
+def _put_together(answered: DataFrame, plan: Plan) -> DataFrame:
+    """Result rows out of their bytes; parts of answers meet by group and query."""
+    if not plan.merged:
+        return answered.select("results").mapInArrow(_unpacked, _flat_schema(plan))
+
+    def step(table: pa.Table) -> pa.Table:
+        return put_together(plan, table)
+
+    found = answered.select(TO, "results").where(F.col("results").isNotNull())
+    return found.groupBy(TO).applyInArrow(step, _flat_schema(plan))
 
 
 def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -174,15 +243,6 @@ def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for results in batch.column("results"):
             if results.is_valid:
                 yield from table_from_bytes(results.as_buffer()).to_batches()
-
-
-def _batch(parts: DataFrame, plan: Plan) -> DataFrame:
-    """All windows of all rows at once; nothing is late."""
-
-    def step(table: pa.Table) -> pa.Table:
-        return answer_batch(plan, table)
-
-    return parts.groupBy(*plan.group_types).applyInArrow(step, _flat_schema(plan))
 
 
 def _flat_schema(plan: Plan) -> StructType:
@@ -193,8 +253,28 @@ def _flat_schema(plan: Plan) -> StructType:
 
 
 def _packed(df: DataFrame, plan: Plan) -> list[Column]:
-    """The result's columns: a group's values are those of the row itself."""
-    row = F.struct(*(F.col(f"c{i}").alias(name) for i, name in enumerate(df.columns)))
-    groups = [F.col(f"c{i}").alias(df.columns[i]) for i in plan.groups]
+    """The result's columns: a group's values are those of the row itself, or stand beside pairs and objects."""
+    row = _row(df, "c")
+    groups = [F.col(f"c{i}") for i in plan.groups]
+    about: list[Column] = []
+    if plan.identities:
+        of_row = F.coalesce(F.col("about"), F.lit(0)) == 0
+        row = F.when(of_row, row)
+        groups = [F.when(of_row, own).otherwise(F.col(f"g{at}")) for at, own in enumerate(groups)]
+        made = {"pair": _pair(df), "object": _object(df, plan)}
+        about = [F.when(F.col("about") == IDENTITIES.index(one), made[one]).alias(one) for one in plan.identities]
+    named = [group.alias(df.columns[i]) for i, group in zip(plan.groups, groups, strict=True)]
     bounds = [F.col(name) for name in bound_names(plan)]
-    return [F.col("query"), *groups, *bounds, F.col("event"), F.col("rank"), F.col("score"), row.alias("row")]
+    return [F.col("query"), *named, *bounds, F.col("event"), F.col("rank"), F.col("score"), row.alias("row"), *about]
+
+
+def _row(df: DataFrame, start: str) -> Column:
+    return F.struct(*(F.col(f"{start}{i}").alias(name) for i, name in enumerate(df.columns)))
+
+
+def _pair(df: DataFrame) -> Column:
+    return F.struct(_row(df, "a").alias("a"), _row(df, "b").alias("b"))
+
+
+def _object(df: DataFrame, plan: Plan) -> Column:
+    return F.struct(*(F.col(f"k{i}").alias(df.columns[i]) for i in plan.key_columns))

@@ -1,57 +1,39 @@
-"""What workers are told: the queries over numbered columns, and which of them move together.
+"""What workers are told: the queries, which of them move together, and which shard answers which.
 
 On the way through Spark columns go by number: `c0, c1, …` are the input's own, `s0, s1, …` the distinct scores
 (NaN outside a query's `where`), `t` is the time as a whole number, `tie` tells rows of equal score and time apart.
-Queries with one slide form a *pace*: they close their windows together, so a row is late for all of them or none.
+A few scores are columns, computed once a row by Catalyst, and shard 0 answers the queries on them, which sees only the best
+rows of each pane. Queries on many scores, of pairs and across streams are answered by shards over the input's own columns.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from math import gcd
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import pyarrow as pa
 
+from skyband.algorithms.choose import MANY
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
 from skyband.expression import Column
-from skyband.query import Query, RankedQuery, Threshold, TopK
-from skyband.schedule import pane_cuts
+from skyband.keys import LiveKeys
+from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross
 from skyband.score import Score, Where, as_tree, score_key, where_key
+from skyband.seating import deleting, place
+from skyband.spark.marks import digest, make_marks
+from skyband.spark.paces import Pace, scored_paces, slide_of
+from skyband.spark.shards import BLOCK, SHARD, Shard, is_merged, make_shards
 from skyband.window import CountWindow, Duration, TimeWindow, duration, nanoseconds
 
-TIME, TIE = "t", "tie"
-
-
-@dataclass(frozen=True)
-class Sieve:
-    """Of rows in one pane only the best `k` by this score can rank, or those beyond a bound."""
-
-    score: int  # its column is s{score}
-    ascending: bool
-    k: int
-    above: float | None = None  # the bound of a threshold; `k` is of no meaning then
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Queries that close their windows together: of one slide, or all that count rows (`slide` None)."""
-
-    slide: int | None
-    queries: tuple[RankedQuery, ...]  # over numbered columns, durations as whole numbers
-    cuts: tuple[int, ...] = ()  # where, within a slide, some window begins
-    sieves: tuple[Sieve, ...] = ()
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The window size of each query, by name."""
-        return {query.name: cast(int, query.window.size) for query in self.queries}
+TIME, TIE, PART = "t", "tie", "part"
+MOST_SPREAD = 256
+RESERVED = ("#t", "#tie", BLOCK)
+"""What shards over the input's own columns call the time, the tie and the part of a row."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +41,7 @@ class Plan:
     """Everything a worker needs, and nothing that only the driver has."""
 
     schema: pa.Schema  # of the input's columns, under their numbered names
+    names: tuple[str, ...]  # what shards over them call them: their own names, where no two are alike
     scores: int
     bare: tuple[int | None, ...]  # per score: the column it is, as it stands, so that it need not travel twice
     filtered: tuple[bool, ...]  # per score: has a `where`, so that m{i} says which scores are unknown
@@ -67,19 +50,24 @@ class Plan:
     groups: tuple[int, ...]
     tick: int  # one millisecond of Spark's watermark, in the time column's unit
     lateness: int  # in ticks
-    paces: tuple[Pace, ...]
+    paces: tuple[Pace, ...]  # of all queries; those on score columns are named in them
+    shards: tuple[Shard, ...]  # besides shard 0, which answers those
+    asked: tuple[Query, ...]  # queries of pairs and across streams, durations as whole numbers
+    merged: Mapping[str, Query]  # those whose answers are put together from several shards'
+    key: str | None  # the column by which rows are deleted
+    deletes: int | None  # number of the column that says which rows are deletions
     marks: Mapping[str, str]  # what a checkpoint must agree with: a digest per query, and of the rest
 
     @property
     def group_types(self) -> dict[str, pa.DataType]:
-        """What rows are brought together by: the group columns as g0, g1, …; one constant where there are none."""
+        """What rows are brought together by: the group columns as g0, g1, …; one constant where there are none; the shard."""
         types = {f"g{at}": self.schema.field(i).type for at, i in enumerate(self.groups)}
-        return types or {"g0": pa.int32()}
+        return (types or {"g0": pa.int32()}) | ({SHARD: pa.int32()} if self.shards else {})
 
     @property
     def counts_rows(self) -> bool:
-        """Some query counts rows: then every row must travel, for each moves the windows."""
-        return any(pace.slide is None for pace in self.paces)
+        """Some query on a score column counts rows: then every row must travel, for each moves the windows."""
+        return any(pace.slide is None and pace.queries for pace in self.paces)
 
     @property
     def waits(self) -> bool:
@@ -96,15 +84,36 @@ class Plan:
         """Tells plans apart."""
         return digest(dict(self.marks))
 
-    @staticmethod
-    def score_of(query: RankedQuery) -> int:
-        """The number of a rewritten query's score."""
-        assert isinstance(query.score, str)
-        return int(query.score.removeprefix("s"))
-
     @property
     def time_type(self) -> pa.DataType:
         return pa.int64() if self.time is None else self.schema.field(self.time).type
+
+    @cached_property
+    def slots(self) -> int:
+        """What is counted of rows besides their number: unknown values, for each score and each query of `asked`, then rows
+        that a query across streams refuses."""
+        return self.scores + len(self.asked) + len(self.across)
+
+    @cached_property
+    def across(self) -> tuple[TopKAcross, ...]:
+        """The queries across streams."""
+        return tuple(query for query in self.asked if isinstance(query, TopKAcross))
+
+    @cached_property
+    def by_address(self) -> dict[int, Shard]:
+        """The shards by the value of the column `shard`."""
+        return {shard.address: shard for shard in self.shards}
+
+    @cached_property
+    def key_columns(self) -> tuple[int, ...]:
+        """Numbers of the columns that name objects."""
+        return tuple(self.names.index(key) for key in dict.fromkeys(query.key for query in self.across))
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """What results may be about, besides rows: "pair", "object"."""
+        kinds = {"object" if isinstance(query, TopKAcross) else "pair" for query in self.asked}
+        return tuple(sorted(kinds, reverse=True))
 
 
 @dataclass(frozen=True)
@@ -122,9 +131,79 @@ def make_request(
     lateness: Duration,
     groups: Iterable[str],
     arrival: str | None,
+    *,
+    key: str | None = None,
+    deletes: str | None = None,
+    spread: int = 1,
 ) -> Request:
-    """Check what is asked against the input's columns; QueryError or SchemaError when it does not fit."""
+    """Check what is asked against the input's columns; QueryError or SchemaError when it does not fit. `spread`: over how
+    many states of a group the work on many scores, on pairs and across streams is spread."""
     asked = _checked(queries)
+    _check_order(asked, time, arrival)
+    clock = None if time is None else Clock(known_column(schema, time, "time"), schema)
+    grouping = checked_columns(schema, arrival, groups)
+    _check_deletions(schema, asked, key, deletes)
+    spread = checked_spread(spread)
+    whole = [_in_whole_numbers(query, clock) for query in asked]
+    ranked = [query for query in whole if isinstance(query, TopK | Threshold)]
+    distinct = dict.fromkeys((score_key(query.score), where_key(query.where)) for query in ranked)
+    scored = [] if key is not None or len(distinct) > MANY else ranked
+    number = {one: at for at, one in enumerate(distinct)} if scored else {}
+    scores: dict[int, tuple[Score, Where | None]] = {}
+    rewritten: list[RankedQuery] = []
+    for query in scored:
+        at = number[score_key(query.score), where_key(query.where)]
+        scores.setdefault(at, (query.score, query.where))
+        rewritten.append(replace(query, score=f"s{at}", where=None))
+    apart = () if not scored else (TopK, Threshold)
+    raw = [query for query in whole if not isinstance(query, apart)]
+    names = _names(schema)
+    if raw:
+        _check_raw([query for query in asked if not isinstance(query, apart)], schema, names, clock)
+    slides = tuple(dict.fromkeys(slide_of(query) for query in whole))
+    paces = scored_paces(slides, rewritten)
+    allowed, tick = ticks(clock, lateness, slides)
+    numbers = tuple(schema.names.index(name) for name in grouping)
+    counted = any(isinstance(query.window, CountWindow) for query in scored)
+    shards = make_shards(raw, slides, len(schema), names, numbers, spread, keyed=key is not None, scored_counts=counted)
+    others = tuple(query for query in raw if not isinstance(query, TopK | Threshold))
+    plan = Plan(
+        schema=pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)]),
+        names=names,
+        scores=len(scores),
+        bare=tuple(_bare(score, where, schema) for score, where in scores.values()),
+        filtered=tuple(where is not None for _, where in scores.values()),
+        time=None if time is None else schema.names.index(time),
+        arrival=arrival is not None,
+        groups=numbers,
+        tick=tick,
+        lateness=allowed,
+        paces=paces,
+        shards=shards,
+        asked=others,
+        merged={query.name: query for query in others if query.emit != "none" and is_merged(query, spread)},
+        key=key,
+        deletes=None if deletes is None else schema.names.index(deletes),
+        marks=make_marks(asked, schema, [time, grouping, arrival], [key, deletes], spread if shards else None),
+    )
+    return Request(plan, tuple(scores.values()))
+
+
+def _checked(queries: Iterable[Query] | Query) -> list[Query]:
+    asked = [cast(Query, queries)] if isinstance(queries, get_args(Query)) else list(cast(Iterable[Query], queries))
+    if not asked:
+        raise QueryError("there is nothing to answer: give at least one query, such as TopK(...)")
+    names: set[str] = set()
+    for query in asked:
+        if not isinstance(query, get_args(Query)):
+            raise QueryError(f"expected a query such as TopK, Threshold, TopKPairs or TopKAcross, got {query!r}")
+        if query.name in names:
+            raise QueryError(f"two queries are called {query.name!r}; give each a name of its own")
+        names.add(query.name)
+    return asked
+
+
+def _check_order(asked: list[Query], time: str | None, arrival: str | None) -> None:
     counting = [query for query in asked if isinstance(query.window, CountWindow)]
     if time is None and len(counting) < len(asked):
         name = next(query.name for query in asked if not isinstance(query.window, CountWindow))
@@ -134,70 +213,16 @@ def make_request(
             f"query {counting[0].name!r} counts rows, so their order matters; name the column that gives the order of arrival "
             "(arrival='...', an offset or sequence number), or time='...' to count rows in the order of their time"
         )
-    clock = None if time is None else Clock(known_column(schema, time, "time"), schema)
-    check_arrival(schema, arrival)
-    grouping = check_groups(schema, groups)
-    distinct: dict[Any, int] = {}
-    scores: list[tuple[Score, Where | None]] = []
-    rewritten: list[RankedQuery] = []
-    for query in asked:
-        key = (score_key(query.score), where_key(query.where))
-        if key not in distinct:
-            distinct[key] = len(scores)
-            scores.append((query.score, query.where))
-        rewritten.append(_over_numbered_columns(query, distinct[key], clock))
-    paces = _paces(rewritten)
-    allowed, tick = ticks(clock, lateness, [pace.slide for pace in paces if pace.slide is not None])
-    plan = Plan(
-        schema=pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)]),
-        scores=len(scores),
-        bare=tuple(_bare(score, where, schema) for score, where in scores),
-        filtered=tuple(where is not None for _, where in scores),
-        time=None if time is None else schema.names.index(time),
-        arrival=arrival is not None,
-        groups=tuple(schema.names.index(name) for name in grouping),
-        tick=tick,
-        lateness=allowed,
-        paces=paces,
-        marks=_marks(asked, schema, time, grouping, arrival),
-    )
-    return Request(plan, tuple(scores))
 
 
-def _checked(queries: Iterable[Query] | Query) -> list[RankedQuery]:
-    given: list[Query] = [queries] if isinstance(queries, get_args(Query)) else list(cast(Iterable[Query], queries))
-    if not given:
-        raise QueryError("there is nothing to answer: give at least one query, such as TopK(...)")
-    asked: list[RankedQuery] = []
-    names: set[str] = set()
-    for query in given:
-        if not isinstance(query, TopK | Threshold):
-            raise QueryError(
-                f"expected a TopK or a Threshold, got {query!r}; the pipeline on Spark answers these, a skyband.Monitor in one "
-                "process every kind of query"
-            )
-        if query.name in names:
-            raise QueryError(f"two queries are called {query.name!r}; give each a name of its own")
-        names.add(query.name)
-        asked.append(query)
-    return asked
-
-
-def check_arrival(schema: pa.Schema, arrival: str | None) -> str | None:
-    """The arrival column; SchemaError when it cannot order rows."""
-    if arrival is None:
-        return None
-    kind = schema.field(known_column(schema, arrival, "arrival")).type
-    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
+def checked_columns(schema: pa.Schema, arrival: str | None, groups: Iterable[str]) -> tuple[str, ...]:
+    """The group columns; SchemaError when they, or the column of arrival, cannot serve."""
+    tie = None if arrival is None else known_column(schema, arrival, "arrival")
+    if tie is not None and not (pa.types.is_integer(schema.field(tie).type) or pa.types.is_timestamp(schema.field(tie).type)):
         raise SchemaError(
-            f"the arrival column {arrival!r} is {kind}; it must be an integer or a timestamp, "
+            f"the arrival column {arrival!r} is {schema.field(tie).type}; it must be an integer or a timestamp, "
             "such as an offset or a sequence number"
         )
-    return arrival
-
-
-def check_groups(schema: pa.Schema, groups: Iterable[str]) -> tuple[str, ...]:
-    """The group columns; SchemaError when rows cannot be grouped by one."""
     grouping = tuple(known_column(schema, name, "group_by") for name in groups)
     for name in grouping:
         if pa.types.is_nested(schema.field(name).type):
@@ -206,6 +231,48 @@ def check_groups(schema: pa.Schema, groups: Iterable[str]) -> tuple[str, ...]:
                 "group by one of its fields, as a column of its own"
             )
     return grouping
+
+
+def _check_deletions(schema: pa.Schema, asked: list[Query], key: str | None, deletes: str | None) -> None:
+    if key is None and deletes is not None:
+        raise QueryError(f"deletes={deletes!r} says which rows are deletions; name the column they find rows by: key='...'")
+    if key is None:
+        return
+    if deletes is None:
+        raise QueryError(
+            f"key={key!r} is for deletions, and nothing says which rows are some; name a boolean column: deletes='...', or "
+            "leave key out"
+        )
+    LiveKeys(known_column(schema, key, "key")).check(schema)
+    if not pa.types.is_boolean(schema.field(known_column(schema, deletes, "deletes")).type):
+        raise SchemaError(f"deletes names {deletes!r}, which is {schema.field(deletes).type}; it must be boolean: cast it")
+    for query in asked:
+        deleting(query)
+
+
+def checked_spread(spread: int) -> int:
+    """`spread` as a whole number; QueryError when it is none, or too large."""
+    if isinstance(spread, bool) or not hasattr(spread, "__index__") or not 1 <= spread <= MOST_SPREAD:
+        raise QueryError(f"shards must be a whole number from 1 to {MOST_SPREAD}, got {spread!r}")
+    return spread.__index__()
+
+
+def _names(schema: pa.Schema) -> tuple[str, ...]:
+    """What shards over the input's columns call them. Two of one name are called by their number: no query can mean them."""
+    return tuple(name if schema.names.count(name) == 1 else f"#c{i}" for i, name in enumerate(schema.names))
+
+
+def _check_raw(queries: Iterable[Query], schema: pa.Schema, names: tuple[str, ...], clock: Clock | None) -> None:
+    if taken := [name for name in names if name in RESERVED]:
+        raise SchemaError(f"a column is called {taken[0]!r}, a name that is used within; rename it")
+    named = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+    for query in queries:
+        if callable(getattr(query, "score", None)):
+            raise QueryError(
+                f"query {query.name!r} has a Python function for a score, one of more than {MANY} distinct scores, or of rows "
+                "that may be deleted; write it as an expression"
+            )
+        place(query, named, clock)
 
 
 def known_column(schema: pa.Schema, name: str, what: str) -> str:
@@ -229,61 +296,19 @@ def _bare(score: Score, where: Where | None, schema: pa.Schema) -> int | None:
     return place if pa.types.is_float64(schema.field(place).type) else None
 
 
-def _over_numbered_columns(query: RankedQuery, score: int, clock: Clock | None) -> RankedQuery:
+def _in_whole_numbers(query: Query, clock: Clock | None) -> Query:
+    """The query with its window in the time column's unit."""
     window = query.window
-    if isinstance(window, TimeWindow):
-        assert clock is not None
-        size, slide = (
-            clock.length(getattr(window, part), f"the window {part} of query {query.name!r}") for part in ("size", "slide")
-        )
-        window = TimeWindow(size, slide)
-    return replace(query, score=f"s{score}", where=None, window=window)
-
-
-def _paces(queries: list[RankedQuery]) -> tuple[Pace, ...]:
-    by_slide: dict[int | None, list[RankedQuery]] = {}
-    for query in queries:
-        slide = query.window.slide if isinstance(query.window, TimeWindow) else None
-        assert slide is None or isinstance(slide, int)
-        by_slide.setdefault(slide, []).append(query)
-    return tuple(
-        Pace(None, tuple(_smallest_state(own))) if slide is None else _timed_pace(slide, _smallest_state(own))
-        for slide, own in by_slide.items()
+    if not isinstance(window, TimeWindow):
+        return query
+    assert clock is not None
+    size, slide = (
+        clock.length(getattr(window, part), f"the window {part} of query {query.name!r}") for part in ("size", "slide")
     )
+    return replace(query, window=TimeWindow(size, slide))
 
 
-def _smallest_state(queries: list[RankedQuery]) -> list[RankedQuery]:
-    """`auto` as it is best here, where every micro-batch writes the state down: `strict` remembers least (measured: a
-    quarter of `shared` at 600 panes and k=100, in the same time), but serves one query a structure. A query that would
-    put up with an error gets the same: an exact answer is within it."""
-    queries = [
-        replace(query, error=0.0) if isinstance(query, TopK) and query.algorithm == "auto" else query for query in queries
-    ]
-    doors = Counter((query.score, query.order) for query in queries if query.algorithm == "auto")
-    return [
-        replace(query, algorithm="strict")
-        if isinstance(query, TopK) and query.algorithm == "auto" and doors[query.score, query.order] == 1
-        else query
-        for query in queries
-    ]
-
-
-def _timed_pace(slide: int, queries: list[RankedQuery]) -> Pace:
-    cuts = pane_cuts(slide, [cast(int, query.window.size) for query in queries]).tolist()
-    best: dict[tuple[int, bool], int] = {}
-    beyond: dict[tuple[int, bool], float] = {}
-    for query in queries:
-        way = (Plan.score_of(query), query.order == "asc")
-        if isinstance(query, Threshold):
-            lowest = max if way[1] else min
-            beyond[way] = lowest(beyond.get(way, query.above), query.above)
-        else:
-            best[way] = max(best.get(way, 0), query.k)
-    sieves = [Sieve(*way, k) for way, k in best.items()] + [Sieve(*way, 0, above) for way, above in beyond.items()]
-    return Pace(slide, tuple(queries), tuple(cuts), tuple(sieves))
-
-
-def ticks(clock: Clock | None, lateness: Duration, slides: list[int]) -> tuple[int, int]:
+def ticks(clock: Clock | None, lateness: Duration, slides: tuple[int | None, ...]) -> tuple[int, int]:
     """Lateness in ticks, and the tick: what one millisecond of Spark's watermark stands for.
 
     Spark counts watermarks in milliseconds. A timestamp's tick is a millisecond. An integer time has no unit, so its tick
@@ -298,31 +323,9 @@ def ticks(clock: Clock | None, lateness: Duration, slides: list[int]) -> tuple[i
         return 0, 1
     allowed = clock.length(lateness, "lateness")
     if not clock.is_timestamp:
-        tick = gcd(allowed, *slides) or 1
+        tick = gcd(allowed, *(slide for slide in slides if slide is not None)) or 1
         return allowed // tick, tick
     tick = {"s": 1, "ms": 1, "us": 1000, "ns": 10**6}[clock.type.unit]
     if allowed % tick:
         raise QueryError(f"lateness is {lateness!r}, and Spark counts watermarks in milliseconds; use a whole number of them")
     return allowed // tick, tick
-
-
-def _marks(
-    queries: list[RankedQuery], schema: pa.Schema, time: str | None, groups: tuple[str, ...], arrival: str | None
-) -> dict[str, str]:
-    marks = {f"query {query.name!r}": digest(query.to_json()) for query in queries}
-    marks["the input's columns"] = digest([[field.name, str(field.type)] for field in schema])
-    marks["time, group_by and arrival"] = digest([time, groups, arrival])
-    return marks
-
-
-def digest(content: Any) -> str:
-    """Tells contents apart."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What changed between two sets of marks, in words; empty when nothing did."""
-    gone = [f"{name} is gone" for name in then if name not in now]
-    new = [f"{name} is new" for name in now if name not in then]
-    changed = [f"{name} changed" for name in now if name in then and then[name] != now[name]]
-    return ", ".join(gone + new + changed)

@@ -2,9 +2,10 @@
 
 Of the rows of one group and pane only the best k can ever rank, whatever else the stream holds. What travels is one row
 per group: its candidates as Arrow bytes, and how many rows and unknown scores each slide had, so that late rows
-are counted even where they were dropped here. One more row carries the greatest time of the task, which moves the
-watermark; it is apart from the others because Spark drops rows behind the watermark, and a row behind it
-whose slide is still open must count.
+are counted even where they were dropped here. Each shard over the input's own columns is sent one more: the rows that
+its queries can rank (addressed.py), perhaps none, and the greatest time, so that all shards of a group close their windows in
+the same micro-batch. One more row carries the greatest time of the task, which moves the watermark; it is apart from the
+others because Spark drops rows behind the watermark, and a row behind it whose slide is still open must count.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from skyband.algorithms.contract import read_only
 from skyband.errors import SchemaError
 from skyband.lanes import NEVER
+from skyband.spark.addressed import Addressed, unknown_to
 from skyband.spark.plan import TIE, TIME, Plan
 from skyband.state import table_to_bytes
 
@@ -31,7 +33,7 @@ TRAVELLING = {
     "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a row of its own
     "latest": pa.int64(),  # the greatest time of the group's rows, dropped ones included; never null, which pandas would round
     "rows": pa.binary(),  # candidates, as Arrow
-    "counts": pa.binary(),  # int64: pace, slide number, rows, unknown scores per score
+    "counts": pa.binary(),  # int64: pace, slide number, rows, unknown scores per slot; empty for shards but shard 0
 }
 """What follows the group's columns in a reduced row."""
 
@@ -66,6 +68,7 @@ class _Task:
         self.numbers: list[Array] = []  # their group numbers
         self.counts: list[Array] = []  # rows of: group, pace, slide number, rows, unknown scores per score
         self.latest: dict[int, int] = {}  # the greatest time of each group
+        self.addressed = Addressed(plan)
         self.held = 0
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -95,6 +98,10 @@ class _Task:
             batch.column(f"m{i}").to_numpy(zero_copy_only=False) if plan.filtered[i] else np.isnan(scores[i])
             for i in range(plan.scores)
         ]
+        if plan.shards:
+            everything = pa.table(own, names=plan.names)
+            unknown += unknown_to(plan, everything)
+            self.held += self.addressed.take(everything, group, time_or_none, tie)
         places = candidates(plan, group, time_or_none, tie.to_numpy(), scores, lambda cells: self._count(cells, group, unknown))
         if places is not None:
             table, group = table.take(pa.array(places)), group[places]
@@ -135,7 +142,7 @@ class _Task:
 
     def _count_null_times(self, group: Array) -> None:
         numbers, rows = np.unique(group, return_counts=True)
-        counts = np.zeros((len(numbers), 4 + self.plan.scores), np.int64)
+        counts = np.zeros((len(numbers), 4 + self.plan.slots), np.int64)
         counts[:, 0], counts[:, 1], counts[:, 3] = numbers, NULL_TIMES, rows
         self.counts.append(counts)
 
@@ -146,19 +153,24 @@ class _Task:
         table, group = self._joined()
         counts = np.concatenate(self.counts)
         counts = counts[np.argsort(counts[:, 0], kind="stable")]
+        self.addressed.gather()
         rows_of = np.searchsorted(group, np.arange(len(self.groups) + 1))
         counts_of = np.searchsorted(counts[:, 0], np.arange(len(self.groups) + 1))
         step = max(1, MOST_BYTES * max(len(table), 1) // max(table.nbytes, 1))
         for number in np.unique(counts[:, 0]).tolist():
             own = summed(counts[counts_of[number] : counts_of[number + 1], 1:]).tobytes()
             low, high = int(rows_of[number]), int(rows_of[number + 1])
+            latest = self.latest.get(number, NEVER)
             for at in range(low, max(high, low + 1), step):
                 rows = table_to_bytes(table.slice(at, min(step, high - at)))
-                yield self._row(number, rows=rows, counts=own, latest=self.latest.get(number, NEVER))
+                yield self._row(number, rows=rows, counts=own, latest=latest)
                 own = b""
+            for address, rows in self.addressed.of_group(number, MOST_BYTES):
+                yield self._row(number, address, rows=rows, counts=b"", latest=latest)
         if self.latest and self.plan.waits:
             yield self._row(int(counts[0, 0]), mark=watermark_mark(max(self.latest.values()), self.plan.tick), latest=NEVER)
         self.pieces, self.numbers, self.counts, self.latest, self.held = [], [], [], {}, 0
+        self.addressed.clear()
 
     def _joined(self) -> tuple[pa.Table, Array]:
         """All candidates, sieved once more where they came in pieces, those of a group together."""
@@ -172,9 +184,10 @@ class _Task:
             order = order[np.argsort(group[order], kind="stable")]
         return (table, group) if order is None else (table.take(pa.array(order)), group[order])
 
-    def _row(self, number: int, **values: Any) -> pa.RecordBatch:
+    def _row(self, number: int, address: int = 0, **values: Any) -> pa.RecordBatch:
         arrays = [pa.array([values.get(name)], kind) for name, kind in TRAVELLING.items()]
-        return pa.record_batch([*self.groups.values(number), *arrays], names=[*self.plan.group_types, *TRAVELLING])
+        shard = [pa.array([address], pa.int32())] if self.plan.shards else []
+        return pa.record_batch([*self.groups.values(number), *shard, *arrays], names=[*self.plan.group_types, *TRAVELLING])
 
 
 def watermark_mark(latest: int, tick: int) -> int:

@@ -1,6 +1,6 @@
 """The stateful step: a group's state in, its rows of this micro-batch, answers and a new state out.
 
-The state is one snapshot per group. A worker also keeps the groups it answered last in memory: every snapshot has a
+The state is one snapshot per group and shard. A worker also keeps the groups it answered last in memory: every snapshot has a
 random token, and a group in memory is used only when the state store holds the snapshot it wrote last. A task
 that failed half-way, or ran elsewhere since, leaves a token that does not match, and the snapshot is read instead.
 """
@@ -8,97 +8,97 @@ that failed half-way, or ran elsewhere since, leaves a token that does not match
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from skyband.lanes import NEVER
-from skyband.spark.group import Group, result_schema
+from skyband.spark.addressed import shard_schema
+from skyband.spark.flat import result_schema
+from skyband.spark.group import Group
+from skyband.spark.memory import Memory
+from skyband.spark.merge import PART_COLUMNS, merged
 from skyband.spark.plan import Plan
 from skyband.spark.reduce import candidate_schema
+from skyband.spark.shard_group import ShardGroup
 from skyband.state import table_from_bytes, table_to_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
-Held = TypeVar("Held")
-
-_MOST_REMEMBERED = 1 << 28  # bytes of snapshots whose groups a worker keeps in memory
-
-
-class Memory(Generic[Held]):
-    """What a worker holds between micro-batches, by the token of the snapshot it wrote last; the oldest go when their
-    snapshots are too many bytes."""
-
-    def __init__(self) -> None:
-        self._held: OrderedDict[bytes, tuple[Held, int]] = OrderedDict()
-        self._bytes = 0
-
-    def put(self, token: bytes, held: Held, size: int) -> None:
-        self._held[token] = (held, size)
-        self._bytes += size
-        while self._bytes > _MOST_REMEMBERED:
-            _, (_, oldest) = self._held.popitem(last=False)
-            self._bytes -= oldest
-
-    def take(self, token: bytes) -> Held | None:
-        """What wrote the snapshot; it is then no longer here."""
-        held, size = self._held.pop(token, (None, 0))
-        self._bytes -= size
-        return held
-
-    def clear(self) -> None:
-        self._held.clear()
-        self._bytes = 0
-
-
+TO = "to"  # the column by which parts of an answer meet
 _remembered: Memory[Group] = Memory()
 
 
 def tally_names(plan: Plan) -> list[str]:
     """The tallies of a group's answer, as columns."""
-    names = ["rows", "null_times", "candidates", "bytes", *(f"late_{number}" for number in range(len(plan.paces)))]
-    return names + [f"nulls_{number}_{score}" for number in range(len(plan.paces)) for score in range(plan.scores)]
+    names = ["rows", "null_times", "candidates", "bytes", "refused"]
+    names += [f"late_{number}" for number in range(len(plan.paces))]
+    return names + [f"nulls_{number}_{slot}" for number in range(len(plan.paces)) for slot in range(plan.slots)]
 
 
-def answer_micro_batch(plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """Take one group's rows of a micro-batch, or its timeout; one row of results and tallies."""
+def answer_micro_batch(
+    plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState, key: tuple[Any, ...] = ()
+) -> Iterator[pd.DataFrame]:
+    """Take the rows of a micro-batch for one group and shard, or its timeout; a row of results and tallies, then one for
+    each query whose answers are put together: `to` says with whose. `key`: the group's values, and the shard's address."""
     import pandas as pd
 
-    group = _recalled(plan, state)
+    address = int(key[-1]) if plan.shards else 0
+    group = _recalled(plan, state, address)
     watermark = _watermark(plan, state)
     results = group.advance(watermark)
-    rows, counts = [candidate_schema(plan).empty_table()], [np.zeros((0, 3 + plan.scores), np.int64)]
+    schema = shard_schema(plan, plan.by_address[address]) if address else candidate_schema(plan)
+    rows, counts = [schema.empty_table()], [np.zeros((0, 3 + plan.slots), np.int64)]
     for frame in () if state.hasTimedOut else frames:
         for data, counted, latest in zip(frame["rows"], frame["counts"], frame["latest"], strict=True):
             if data is not None:
                 rows.append(table_from_bytes(data))
-                counts.append(np.frombuffer(counted, np.int64).reshape(-1, 3 + plan.scores))
+                counts.append(np.frombuffer(counted, np.int64).reshape(-1, 3 + plan.slots))
                 if latest > NEVER and plan.waits:
                     watermark = max(watermark, (int(latest) // plan.tick - plan.lateness) * plan.tick)
     answers, tally = group.add(pa.concat_tables(rows[1:] or rows), np.concatenate(counts))
     results += answers
     # a group's own rows show how far the stream's watermark is at least: their windows need not wait for the next batch
     results += group.advance(watermark)
+    refused = group.take_refused() if isinstance(group, ShardGroup) else 0
+    addressed = list(_addressed(group, results, key))
     size = _remember(plan, group, state)
-    packed = table_to_bytes(pa.concat_tables(results)) if results else None
-    row = [packed, tally.rows, tally.null_times, group.candidates, size, *tally.late, *tally.nulls.reshape(-1)]
-    yield pd.DataFrame([row], columns=["results", *tally_names(plan)])
+    told = [tally.rows, tally.null_times, group.candidates, size, refused, *tally.late, *tally.nulls.reshape(-1)]
+    lines = [[to, data, *(told if at == 0 else [0] * len(told))] for at, (to, data) in enumerate(addressed)]
+    yield pd.DataFrame(lines, columns=[TO, "results", *tally_names(plan)])
 
 
-def answer_batch(plan: Plan, parts: pa.Table) -> pa.Table:
-    """All windows of one group's rows."""
-    group = Group(plan)
+def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.Table:
+    """All windows of the rows of one group and shard: what to send where."""
+    address = int(key[-1]) if plan.shards else 0
+    group = _new(plan, address)
     results: list[pa.Table] = []
     whole = [table_from_bytes(rows.as_buffer()) for rows in parts["rows"] if rows.is_valid]
     if whole:
-        answers, _ = group.add(pa.concat_tables(whole), np.zeros((0, 3 + plan.scores), np.int64))
+        answers, _ = group.add(pa.concat_tables(whole), np.zeros((0, 3 + plan.slots), np.int64))
         results = answers + group.finish()
-    return pa.concat_tables(results) if results else result_schema(plan).empty_table()
+    to, data = zip(*_addressed(group, results, key), strict=True)
+    return pa.table({TO: pa.array(to, pa.string()), "results": pa.array(data, pa.binary())})
+
+
+def _addressed(group: Group, results: list[pa.Table], key: tuple[Any, ...]) -> Iterator[tuple[str, bytes | None]]:
+    """Result rows, and parts of answers with those they are to be put together with."""
+    yield f"results {key!r}", table_to_bytes(pa.concat_tables(results)) if results else None
+    if isinstance(group, ShardGroup):
+        for name, part in group.hand_over():
+            yield f"parts {name!r} {key[:-1]!r}", table_to_bytes(part)
+
+
+def put_together(plan: Plan, addressed: pa.Table) -> pa.Table:
+    """The result rows of what was sent to one place: as they are, or parts merged."""
+    tables = [table_from_bytes(data.as_buffer()) for data in addressed["results"] if data.is_valid]
+    if not tables:
+        return result_schema(plan).empty_table()
+    return merged(plan, tables) if PART_COLUMNS[0] in tables[0].column_names else pa.concat_tables(tables)
 
 
 # -- time --------------------------------------------------------------------------------------------------------
@@ -122,14 +122,18 @@ def _set_timeout(plan: Plan, group: Group, state: GroupState) -> None:
 # -- state -------------------------------------------------------------------------------------------------------
 
 
-def _recalled(plan: Plan, state: GroupState) -> Group:
+def _new(plan: Plan, address: int) -> Group:
+    return ShardGroup(plan, plan.by_address[address]) if address else Group(plan)
+
+
+def _recalled(plan: Plan, state: GroupState, address: int) -> Group:
     """The group as the state store has it. It leaves memory until it is written again."""
     if not state.exists:
-        return Group(plan)
+        return _new(plan, address)
     token, snapshot = state.get
     known = _remembered.take(bytes(token))
     if known is None or known.plan.marks != plan.marks:
-        return Group.restore(plan, bytes(snapshot))  # which refuses the state of other queries
+        return _new(plan, address).restored(bytes(snapshot))  # which refuses the state of other queries
     return known
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from skyband.query import RankedQuery
+from skyband.query import Query, Threshold, TopK
 from skyband.spark.group import Group
 from skyband.spark.plan import TIE, make_request
 from skyband.spark.reduce import reduced
@@ -22,9 +22,11 @@ from skyband.window import TimeWindow, nanoseconds
 _ROWS = 256
 
 
-def warm(queries: Iterable[RankedQuery]) -> None:
-    """Run both steps of the pipeline over a few made-up rows, with the queries' windows and algorithms."""
-    asked = [replace(query, score="x", where=None) for query in queries]
+def warm(queries: Iterable[Query]) -> None:
+    """Run both steps of the pipeline over a few made-up rows, with the windows and algorithms of the queries that rank rows."""
+    asked = [replace(query, score="x", where=None) for query in queries if isinstance(query, TopK | Threshold)]
+    if not asked:
+        return
     timed = [query.window for query in asked if isinstance(query.window, TimeWindow)]
     whole = any(isinstance(window.slide, int) for window in timed)  # an integer time column
     spans = [window.slide if isinstance(window.slide, int) else nanoseconds(window.slide, "slide") // 1000 for window in timed]
@@ -38,6 +40,6 @@ def warm(queries: Iterable[RankedQuery]) -> None:
     for part in reduced(plan, [pa.RecordBatch.from_pydict(columns)]):
         for row in part.to_pylist():
             if row["rows"] is not None:
-                group.add(table_from_bytes(row["rows"]), np.frombuffer(row["counts"], np.int64).reshape(-1, 3 + plan.scores))
+                group.add(table_from_bytes(row["rows"]), np.frombuffer(row["counts"], np.int64).reshape(-1, 3 + plan.slots))
     group.finish()
     Group.restore(plan, group.snapshot())

@@ -28,7 +28,7 @@ from skyband.spark.control.answer import (
 from skyband.spark.control.command import ADD, Command, home
 from skyband.spark.control.live import OWN, Due, LiveGroup, Results
 from skyband.spark.control.terms import Terms
-from skyband.spark.plan import differences
+from skyband.spark.marks import differences
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 _KIND = "control shard"

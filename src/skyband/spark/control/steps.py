@@ -24,7 +24,7 @@ from skyband.spark.control.answer import answer_schema, bound_names
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
-from skyband.spark.stateful import Memory
+from skyband.spark.memory import Memory
 from skyband.state import table_from_bytes, table_to_bytes
 
 if TYPE_CHECKING:

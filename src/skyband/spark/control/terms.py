@@ -12,7 +12,8 @@ from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
 from skyband.query import Query, TopKAcross, TopKPairs
 from skyband.seating import place, seat, window_lengths
-from skyband.spark.plan import check_arrival, check_groups, digest, known_column, ticks
+from skyband.spark.marks import digest, make_marks
+from skyband.spark.plan import checked_columns, checked_spread, known_column, ticks
 from skyband.window import CountWindow, Duration
 
 ROW, PAIR, OBJECT = "row", "pair", "object"
@@ -159,39 +160,35 @@ def make_terms(
             raise QueryError(f"expected a query such as TopK, Threshold, TopKPairs or TopKAcross, got {query!r}")
     check_columns(schema)
     clock = None if time is None else Clock(known_column(schema, time, "time"), schema)
-    tie = check_arrival(schema, arrival)
-    grouping = check_groups(schema, groups)
-    if isinstance(shards, bool) or not isinstance(shards, int) or shards < 1:
-        raise QueryError(f"shards must be a whole number of at least 1, got {shards!r}")
+    grouping = checked_columns(schema, arrival, groups)
+    shards, buckets = checked_spread(shards), BUCKETS if grouping else 1
     counting = [query for query in asked if isinstance(query.window, CountWindow)]
-    if clock is None and tie is None:
+    if clock is None and arrival is None:
         raise QueryError(
             "queries that come and go need an order of rows; name the time column (time='...'), or the column that gives the "
             "order of arrival (arrival='...', an offset or sequence number)"
         )
     slides = [window_lengths(query, clock)[1] for query in asked if query not in counting] if clock is not None else []
-    allowed, tick = ticks(clock, lateness, slides)
+    allowed, tick = ticks(clock, lateness, tuple(slides))
     terms = Terms(
         schema=schema,
         time=time,
         lateness=allowed,
         tick=tick,
         groups=grouping,
-        arrival=tie is not None,
+        arrival=arrival is not None,
         timed=clock is not None and (not asked or len(counting) < len(asked)),
         counted=bool(counting) or clock is None,
         pairs=any(isinstance(query, TopKPairs) for query in asked),
         keys=tuple(dict.fromkeys(query.key for query in asked if isinstance(query, TopKAcross))),
         dated=dated,
         shards=shards,
-        buckets=BUCKETS if grouping else 1,
+        buckets=buckets,
         queries=tuple(asked),
         marks={
-            **{f"query {query.name!r}": digest(query.to_json()) for query in asked},
-            "the input's columns": digest([[field.name, str(field.type)] for field in schema]),
-            "time, group_by and arrival": digest([time, grouping, arrival]),
+            **make_marks(asked, schema, [time, grouping, arrival], (), shards),
             "the commands' time": digest(dated),
-            "the number of shards": digest([shards, BUCKETS if grouping else 1]),
+            "the number of states": digest(buckets),
         },
     )
     check_all(terms, asked)

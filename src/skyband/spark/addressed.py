@@ -1,0 +1,104 @@
+"""A task's rows for the shards over the input's own columns: each shard is sent the rows that its queries can rank, once.
+
+To a shard that counts rows every other row is sent too, as a place: its order, and nulls for columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from skyband.binding import numbers
+from skyband.query import TopKPairs
+from skyband.spark.needs import ELSEWHERE, judged
+from skyband.spark.plan import PART, TIE, TIME, Plan
+from skyband.spark.shards import Shard
+from skyband.state import table_to_bytes
+
+Array = np.ndarray
+
+
+def shard_schema(plan: Plan, shard: Shard) -> pa.Schema:
+    """Columns of the rows a shard is sent: time, tie, part, then those of the input it needs."""
+    order = [pa.field(name, pa.int64()) for name in (TIME, TIE, PART)]
+    return pa.schema([*order, *(plan.schema.field(i) for i in shard.columns)])
+
+
+def unknown_to(plan: Plan, rows: pa.Table) -> list[Array]:
+    """For each query of pairs or across streams: which rows lack what it ranks by; then which those across streams refuse."""
+    across = {query.name: judged(query, rows) for query in plan.across}
+    found: list[Array] = []
+    for query in plan.asked:
+        if query.name in across:
+            found.append(across[query.name].null)
+        else:
+            assert isinstance(query, TopKPairs)
+            missing = np.zeros(len(rows), bool)
+            for name in query.door.scored:
+                missing |= np.isnan(numbers(rows.column(name)))
+            found.append(missing)
+    return found + [one.refused for one in across.values()]
+
+
+class Addressed:
+    """What one task holds for each shard."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._pieces: list[list[tuple[Array, pa.Table]]] = [[] for _ in plan.shards]  # group numbers, and rows
+        self._gathered: list[tuple[Array, pa.Table]] = []
+
+    def take(self, rows: pa.Table, group: Array, time: Array, tie: pa.Array) -> int:
+        """Keep what each shard is to be sent; how many rows that is."""
+        held = 0
+        order, ties = pa.array(time), tie.to_numpy()
+        for shard, pieces in zip(self.plan.shards, self._pieces, strict=True):
+            part = shard.need.parts(rows, ties)
+            own = [rows.column(i) for i in shard.columns]
+            columns, numbers_of = [order, tie, pa.array(part), *own], group
+            away = part == ELSEWHERE
+            if away.any():
+                if shard.counts_rows:
+                    columns[3:] = [_emptied(column, away) for column in own]
+                else:
+                    places = pa.array(np.flatnonzero(~away))
+                    columns, numbers_of = [column.take(places) for column in columns], group[~away]
+            if len(numbers_of):
+                pieces.append((numbers_of, pa.table(columns, names=shard_schema(self.plan, shard).names)))
+                held += len(numbers_of)
+        return held
+
+    def gather(self) -> None:
+        """Bring rows of a group together."""
+        self._gathered = []
+        for shard, pieces in zip(self.plan.shards, self._pieces, strict=True):
+            if not pieces:
+                self._gathered.append((np.zeros(0, np.int64), shard_schema(self.plan, shard).empty_table()))
+                continue
+            group = np.concatenate([numbers_of for numbers_of, _ in pieces])
+            table = pa.concat_tables([rows for _, rows in pieces])
+            if group[0] != group[-1] or (group != group[0]).any():
+                order = np.argsort(group, kind="stable")
+                group, table = group[order], table.take(pa.array(order))
+            self._gathered.append((group, table))
+
+    def of_group(self, number: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
+        """For each shard its address and the group's rows, in pieces of at most so many bytes; at least one, perhaps empty."""
+        for shard, (group, table) in zip(self.plan.shards, self._gathered, strict=True):
+            low, high = (int(place) for place in np.searchsorted(group, (number, number + 1)))
+            step = max(1, most_bytes * max(len(table), 1) // max(table.nbytes, 1))
+            for at in range(low, max(high, low + 1), step):
+                yield shard.address, table_to_bytes(table.slice(at, min(step, high - at)))
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._pieces = [[] for _ in self.plan.shards]
+        self._gathered = []
+
+
+def _emptied(column: pa.ChunkedArray, away: Array) -> pa.ChunkedArray:
+    """The column with nulls where rows are away."""
+    places = pa.array(np.arange(len(away)), mask=away)
+    return column.take(places)
