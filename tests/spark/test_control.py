@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from steered import Oracle, Said, Steered, shown
 
 import skyband as sb
+from skyband.errors import StateError
+from skyband.spark.control.command import Command
+from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import Terms, make_terms
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), ("id", pa.int64())])
@@ -172,3 +176,112 @@ def test_windows_of_rows_count_what_came_before_a_query(case: Case, forgetful: b
     stream, oracle = run(case, forgetful)
     assert acknowledged(stream) == sorted(map(str, oracle.acknowledged))
     assert answers(stream) == oracle.expected(SCHEMA)
+
+
+# -- the rules, one by one -----------------------------------------------------------------------------------------
+
+
+def played(said: list[Said], rows: list[tuple[int, float]], lateness: int = 0, asked: list[Any] | None = None) -> Steered:
+    """Rows of time and score in one micro-batch each, then the end."""
+    whole = [
+        {"t": t, "x": x, "g": None, "id": number, "tie": number, "batch": number, "task": 0}
+        for number, (t, x) in enumerate(rows)
+    ]
+    case = Case(whole, [] if asked is None else asked, said, lateness, False, True, 1)
+    stream, oracle = run(case, forgetful=True)
+    assert answers(stream) == oracle.expected(SCHEMA)
+    assert acknowledged(stream) == sorted(map(str, oracle.acknowledged))
+    return stream
+
+
+def adding(name: str = "q", size: int = 4, slide: int = 4, **more: Any) -> str:
+    query = sb.TopK(name=name, k=9, score="x", window=sb.TimeWindow(size, slide), **{"emit": "snapshots", **more})
+    return json.dumps({"add": query.to_json()})
+
+
+def ids(stream: Steered) -> list[int]:
+    return sorted(row["c3"] for row in stream.results if row["event"] in ("enter", "top"))
+
+
+def test_a_query_sees_the_row_of_its_very_time_and_none_before() -> None:
+    assert ids(played([Said(adding(), 0, 5)], [(4, 1.0), (5, 2.0), (6, 3.0), (9, 4.0)])) == [1, 2, 3]
+
+
+def test_a_cancelled_query_answers_the_windows_that_ended_by_then_and_no_other() -> None:
+    said = [Said(adding(), 0, 1), Said('{"cancel": "q"}', 0, 8)]
+    assert ids(played(said, [(1, 1.0), (5, 2.0), (9, 4.0), (13, 1.0)])) == [0, 1]
+    said = [Said(adding(), 0, 1), Said('{"cancel": "q"}', 0, 7)]
+    assert ids(played(said, [(1, 1.0), (5, 2.0), (9, 4.0), (13, 1.0)])) == [0]
+
+
+def test_a_slide_nobody_had_before_finds_the_rows_that_others_have_closed() -> None:
+    asked = [sb.TopK(name="fine", k=1, score="x", window=sb.TimeWindow(1, 1), emit="none")]
+    said = [Said(adding("wide", 30, 30), 2, 12)]
+    stream = played(said, [(10, 1.0), (12, 2.0), (13, 3.0), (19, 4.0), (25, 1.0), (31, 1.0)], 0, asked)
+    assert ids(stream) == [1, 2, 3, 4, 5]
+
+
+def test_a_query_is_replaced_at_one_moment() -> None:
+    again = adding(size=2, slide=2)
+    said = [Said(adding(), 0, 1), Said(again, 1, 4), Said('{"cancel": "q"}', 1, 4)]
+    stream = played(said, [(1, 1.0), (3, 2.0), (4, 3.0), (6, 4.0)])
+    assert acknowledged(stream) == ["('added', 'q')", "('added', 'q')", "('cancelled', 'q')"]
+    assert ids(stream) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "the command is null"),
+        ("{", "is written as JSON"),
+        ("7", "a JSON object"),
+        ('{"add": {}, "cancel": "q"}', "has one key"),
+        ('{"cancel": ["q"]}', "cancel takes the name"),
+        ('{"cancel": "nobody"}', "no query is called 'nobody'"),
+        ('{"add": {"kind": "Best"}}', "no kind of query called 'Best'"),
+        ('{"add": {"name": "q", "k": 0, "score": "x", "window": {"size": 4, "slide": 4}}}', "k must be at least 1"),
+        ('{"add": {"name": "q", "k": 1, "score": "y", "window": {"size": 4, "slide": 4}}}', "needs the column 'y'"),
+        ('{"add": {"name": "q", "k": 1, "score": "g", "window": {"size": 4, "slide": 4}}}', "as a number"),
+        ('{"add": {"name": "q", "k": 1, "score": "x", "window": {"size": "1 s", "slide": "1 s"}}}', "plain int64"),
+        ('{"add": {"name": "q", "k": 1, "score": "x", "window": {"rows": 4}}}', "windows of time only"),
+        ('{"add": {"name": "old", "k": 1, "score": "x", "window": {"size": 4, "slide": 4}}}', "'old' is there already"),
+        ('{"add": {"name": "p", "k": 1, "pair_score": "a.x", "window": {"size": 4, "slide": 4}}}', "reports rows only"),
+        (
+            '{"add": {"name": "o", "k": 1, "key": "id", "stream": "g", "value": "x", "streams": ["a"], '
+            '"window": {"size": 4, "slide": 4}}}',
+            "reports no objects",
+        ),
+        (f'{{"add": {{"name": "q", "k": {10**15}, "score": "x", "window": {{"size": 4, "slide": 4}}}}}}', "memory"),
+    ],
+)
+def test_a_bad_command_is_refused_with_its_reason_and_changes_nothing(text: str | None, reason: str) -> None:
+    asked = [sb.TopK(name="old", k=2, score="x", window=sb.TimeWindow(4, 4))]
+    terms = make_terms(SCHEMA, asked, time="t", lateness=0, groups=(), arrival=None, dated=True)
+    shard = Shard(terms, 0)
+    shard.hear([Command(text, 5)])
+    (told,) = shard.advance(6)
+    assert told["event"].to_pylist() == ["refused"] and reason in told["message"][0].as_py()
+    plain = Shard(terms, 0)
+    plain.advance(6)
+    assert shard.snapshot() == plain.snapshot()
+
+
+def test_the_state_of_another_stream_is_refused() -> None:
+    asked = [sb.TopK(name="old", k=2, score="x", window=sb.TimeWindow(4, 4))]
+    given: dict[str, Any] = {"time": "t", "lateness": 0, "groups": (), "arrival": None}
+    state = Shard(make_terms(SCHEMA, asked, dated=True, **given), 0).snapshot()
+    with pytest.raises(StateError, match="query 'old' is gone"):
+        Shard.restore(make_terms(SCHEMA, [], dated=True, **given), state)
+    with pytest.raises(StateError, match="the commands' time changed"):
+        Shard.restore(make_terms(SCHEMA, asked, dated=False, **given), state)
+
+
+def test_rows_that_name_no_object_are_left_out_and_counted() -> None:
+    across = sb.TopKAcross(name="o", k=2, key="id", stream="g", value="x", streams=["a", "b"], window=sb.TimeWindow(4, 4))
+    shard = Shard(make_terms(SCHEMA, [across], time="t", lateness=0, groups=(), arrival=None, dated=True), 0)
+    content = [(1, 1.0, "a", 1), (1, 5.0, "c", 1), (2, 2.0, None, 1), (2, 3.0, "b", None), (3, -1.0, "a", 2), (3, None, "a", 2)]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*content, strict=True), SCHEMA, strict=True)]
+    shard.take(pa.table([columns[0], pa.array(range(6)), *columns], names=["", "", *SCHEMA.names]))
+    answer = pa.concat_tables(shard.advance(4))
+    assert list(zip(answer["k3"].to_pylist(), answer["score"].to_pylist(), strict=True)) == [(1, 1.0)]
+    assert shard.figures()["skipped"] == 4

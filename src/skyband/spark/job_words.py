@@ -33,7 +33,10 @@ def describe(job: Job) -> list[tuple[str, str]]:
         ("arrival", stream.arrival or "none: rows of equal score and time rank by a hash of their content"),
     ]
     words += [(f"query {query.name}", _query(query)) for query in job.queries]
-    words += [("shared", line) for line in shared(job.queries)]
+    if job.control is None:
+        words += [("shared", line) for line in shared(job.queries)]
+    else:
+        words.append(("commands", f"{_end(job.control)}; queries come and go, so every row travels whole"))
     kept = job.checkpoint or "temporary, gone when the job ends"
     words += [("sink", _end(job.sink)), ("trigger", when), ("checkpoint", kept)]
     return words + [("spark", f"{key} = {value}") for key, value in job.spark.items()]

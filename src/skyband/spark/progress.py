@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from skyband.spark.control.terms import Terms
 from skyband.spark.pipeline import OBSERVED
 from skyband.spark.plan import Plan
 
@@ -46,7 +47,7 @@ class Figures:
         return {**plain, "late": dict(self.late), "nulls": dict(self.nulls)}
 
 
-def after(figures: Figures, progress: Any, plan: Plan) -> Figures:
+def after(figures: Figures, progress: Any, plan: Plan | Terms) -> Figures:
     """The figures once a micro-batch has reported its progress (a `StreamingQueryProgress`)."""
     observed = progress.observedMetrics.get(f"{OBSERVED}{plan.digest}")
     seen: Mapping[str, int] = observed.asDict() if observed is not None else {}
@@ -78,7 +79,7 @@ def _added(before: Mapping[str, int], seen: Mapping[str, int], start: str) -> di
     return {name: before.get(name, 0) + now.get(name, 0) for name in {**before, **now}}
 
 
-def _moment(plan: Plan, text: str | None) -> Moment | None:
+def _moment(plan: Plan | Terms, text: str | None) -> Moment | None:
     """Spark reports times in milliseconds; an integer column's are what it took for milliseconds, times the tick."""
     if text is None or plan.time is None:
         return None
@@ -92,7 +93,7 @@ def _moment(plan: Plan, text: str | None) -> Moment | None:
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
     """Follows one streaming query. Spark calls it from a thread of its own; `figures` may be read at any time."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | Terms) -> None:
         self.plan = plan
         self.run: str | None = None  # the query's runId; until it is known every report is taken
         self.figures = Figures()

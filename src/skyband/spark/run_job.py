@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from skyband.errors import SkybandError
 from skyband.spark.board import Board
 from skyband.spark.committed import READABLE, Committed
+from skyband.spark.control.steps import is_dated
+from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.job import Job
 from skyband.spark.job_checks import check_checkpoint, check_surroundings, local
 from skyband.spark.pipeline import monitor
@@ -66,8 +69,9 @@ def run_job(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession
             return Figures()
         screen.stage("starting the stream")
         rows = read(spark, job)
-        plan = _plan(rows, job)
-        results = monitor(rows, job.queries, **vars(job.stream))
+        commands = _commands(spark, job)
+        plan = _plan(rows, job) if commands is None else _terms(rows, commands, job)
+        results = monitor(rows, job.queries, **vars(job.stream), control=commands)
         _at_line(job, ("checkpoint",), lambda: check_checkpoint(job.checkpoint, plan))
         return _followed(spark, job, plan, results, screen, stop)
     except (PySparkException, Py4JJavaError) as problem:
@@ -81,9 +85,11 @@ def _started(job: Job, screen: Screen) -> SparkSession:
     screen.stage("starting Spark, loading kernels (the first time: compiling them, a minute)")
     logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints, as JSON, every exception that it lets through
     kernels = threading.Thread(target=warm, args=(job.queries,), name="skyband: kernels", daemon=True)
-    kernels.start()
+    if job.queries:
+        kernels.start()
     spark = session(job.name, partitions=None if job.stream.group_by else 1, config=job.spark)
-    kernels.join()
+    if job.queries:
+        kernels.join()
     return spark
 
 
@@ -114,6 +120,38 @@ def _check_connector(spark: SparkSession, job: Job) -> None:
         message = f'Spark has no Kafka connector; add to [spark]: "spark.jars.packages" = "{package}"'
         end = "source" if job.source.format == "kafka" else "sink"
         raise job.document.problem((end, "format"), message) from None
+
+
+def _commands(spark: SparkSession, job: Job) -> DataFrame | None:
+    """The job's commands as a streaming DataFrame. A text that cannot be read is a command that will be refused."""
+    if job.control is None:
+        return None
+    lenient = {"mode": "PERMISSIVE"} if job.control.format in ("json", "csv") else {}
+    return read(spark, replace(job, source=replace(job.control, options={**lenient, **job.control.options})))
+
+
+def _terms(rows: DataFrame, commands: DataFrame, job: Job) -> Terms:
+    """The same as `_plan` where queries come and go."""
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema, stream = to_arrow_schema(rows.schema, timezone=zone), job.stream
+    try:
+        dated = is_dated(rows, commands, stream.time, stream.arrival)
+    except SkybandError as problem:
+        raise job.document.problem(("control",), str(problem)) from None
+    try:
+        return make_terms(
+            schema,
+            job.queries,
+            time=stream.time,
+            lateness=stream.lateness,
+            groups=stream.group_by,
+            arrival=stream.arrival,
+            dated=dated,
+        )
+    except SkybandError as problem:
+        asked = [i for i, query in enumerate(job.queries) if f"query {query.name!r}" in str(problem)]
+        where: tuple[str | int, ...] = ("query", asked[0], "name") if asked else ("stream",)
+        raise job.document.problem(where, str(problem)) from None
 
 
 def _plan(rows: DataFrame, job: Job) -> Plan:
@@ -160,7 +198,9 @@ def _writer(job: Job, results: DataFrame, tap: Callable[[pa.Table], None]) -> An
 # -- the run -----------------------------------------------------------------------------------------------------
 
 
-def _followed(spark: SparkSession, job: Job, plan: Plan, results: DataFrame, screen: Screen, stop: threading.Event) -> Figures:
+def _followed(
+    spark: SparkSession, job: Job, plan: Plan | Terms, results: DataFrame, screen: Screen, stop: threading.Event
+) -> Figures:
     """Start the stream and show it until it ends."""
     board = Board(job.queries, job.stream.group_by)
     folder = local(job.sink.path)
