@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import steered_job
 from jobs import job_file
 from pyspark.sql import DataFrame, SparkSession
+from steered_job import COMMANDS, FIRST, INPUT, steered
 from test_job import Notes
 
 import skyband as sb
@@ -26,9 +32,6 @@ from skyband.spark.job_words import describe
 from skyband.spark.run_job import run_job
 
 START = datetime(2024, 1, 1)
-INPUT = "ts timestamp, id long, venue string, price double, size double"
-COMMANDS = "command string, ts timestamp"
-SHORT = sb.TimeWindow("10 seconds", "2 seconds")
 
 
 def rows(count: int = 1500) -> pa.Table:
@@ -49,22 +52,9 @@ def rows(count: int = 1500) -> pa.Table:
 
 
 def topk(name: str, **more: Any) -> sb.TopK:
-    return sb.TopK(**{"name": name, "k": 2, "score": "price", "window": SHORT, **more})
+    return sb.TopK(**{"name": name, "k": 2, "score": "price", "window": sb.TimeWindow("10 seconds", "2 seconds"), **more})
 
 
-FIRST: list[Any] = [
-    topk("best"),
-    sb.TopKPairs(name="near", k=2, score=sb.pair_distance(["price", "size"]), window=sb.TimeWindow("3 seconds", "1 second")),
-    sb.TopKAcross(
-        name="busy",
-        k=2,
-        key="id",
-        stream="venue",
-        value="size",
-        streams=["north", "south", "west"],
-        window=sb.TimeWindow("4 seconds", "2 seconds"),
-    ),
-]
 LATER: list[tuple[float, Any]] = [
     (11.3, topk("swift", k=3, score=sb.linear({"price": 0.3, "size": 0.7}), window=sb.TimeWindow("7 seconds", "1 second"))),
     (13.0, "{no json"),
@@ -110,6 +100,13 @@ def write(folder: Path, table: pa.Table, files: int, first: int = 0) -> None:
         path = folder / f"{number + first:04}.parquet"
         pq.write_table(table.slice(number * step, step), path)
         os.utime(path, (1_600_000_000 + number + first,) * 2)
+
+
+def the_end(table: pa.Table) -> pa.Table:
+    """A row of every venue, an hour later: all windows close."""
+    moments = pa.array([START + timedelta(hours=1)] * 3, pa.timestamp("us", "UTC"))
+    end = table.slice(0, 3).set_column(0, "ts", [moments]).set_column(1, "id", [pa.array([-1, -1, -1])])
+    return end.set_column(2, "venue", [pa.array(["north", "south", "west"])])
 
 
 def embedded(group: str | None) -> list[str]:
@@ -212,25 +209,47 @@ def test_a_stream_obeys_as_a_monitor_does_and_goes_on_after_a_restart(
     write(source, table.slice(0, 800), 2)
 
     def results() -> DataFrame:
-        return sks.monitor(
-            stream(spark, source, INPUT, 1).repartition(3),
-            FIRST,
-            time="ts",
-            lateness="2 seconds",
-            arrival="id",
-            group_by=["venue"] if grouped else [],
-            control=stream(spark, said, COMMANDS, 1),
-            shards=shards,
-        )
+        return steered(spark, source, said, grouped=grouped, shards=shards)
 
     run_all(spark, results(), tmp_path)
-    end = table.slice(0, 3).set_column(0, "ts", [pa.array([START + timedelta(hours=1)] * 3, pa.timestamp("us", "UTC"))])
-    end = end.set_column(1, "id", [pa.array([-1, -1, -1])]).set_column(2, "venue", [pa.array(["north", "south", "west"])])
     write(source, table.slice(800), 2, first=2)
-    write(source, end, 1, first=4)
+    write(source, the_end(table), 1, first=4)
     got = run_all(spark, results(), tmp_path)
     groups = ["north", "south", "west"] if grouped else [None]
     assert answered(got, grouped) == sorted(one for group in groups for one in embedded(group))
+    assert acknowledged(got) == expected_acknowledgements()
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    root = Path(steered_job.__file__).parents[2]
+    return subprocess.Popen(
+        [sys.executable, steered_job.__file__, str(folder)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root / "tests")])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_no_command_is_lost_and_none_is_obeyed_twice(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", rows(), 10)
+    write(tmp_path / "in", the_end(rows()), 1, first=10)
+    write(tmp_path / "commands", commands(), 3)
+    commits = tmp_path / "state" / "commits"
+    for batches in (2, 5):
+        process = start(tmp_path)
+        deadline = time.monotonic() + 280
+        while len(list(commits.glob("[0-9]*"))) < batches:
+            assert process.poll() is None and time.monotonic() < deadline, (process.communicate()[0] or b"").decode()[-2000:]
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    last = start(tmp_path)
+    output = last.communicate(timeout=290)[0]
+    assert last.returncode == 0, output.decode()[-3000:]
+    got = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert answered(got, True) == sorted(one for group in ("north", "south", "west") for one in embedded(group))
     assert acknowledged(got) == expected_acknowledgements()
 
 
@@ -257,6 +276,7 @@ def test_commands_without_a_time_hold_from_the_micro_batch_they_arrive_in(spark:
     assert [(row.event, row.query) for row in got if row.row is None] == [("added", "last"), ("cancelled", "last")]
 
 
+@pytest.mark.slow
 def test_late_commands_and_commands_without_a_time_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", rows(), 2)
     (tmp_path / "commands").mkdir()

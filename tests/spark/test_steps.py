@@ -19,8 +19,8 @@ from reference import Asked, Event, Reference
 from skyband.errors import SchemaError, StateError
 from skyband.spark import stateful
 from skyband.spark.group import Group
-from skyband.spark.paces import score_of
 from skyband.spark.memory import Memory
+from skyband.spark.paces import score_of
 from skyband.spark.plan import Plan, make_request
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), ("id", pa.int64())])
