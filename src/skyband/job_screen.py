@@ -99,7 +99,7 @@ class PlainJobScreen:
         """One line a row."""
         for result in rows.to_pylist() if self.show_rows else []:
             row = result.pop("row")
-            cells = {**result, **row}
+            cells = {**result, **(row or {})}
             text = "  ".join(f"{name}={cell(value)}" for name, value in cells.items() if value is not None)
             self.console.print(text, soft_wrap=True, markup=False)
 

@@ -20,6 +20,7 @@ from reference import Asked, Event, Reference
 from skyband.errors import StateError
 from skyband.spark import stateful
 from skyband.spark.group import Group
+from skyband.spark.memory import Memory
 from skyband.spark.plan import Plan, make_request
 from skyband.spark.tallies import Told, heard
 
@@ -355,8 +356,8 @@ def test_a_time_too_far_for_sparks_watermark_is_counted_and_left_out(far: int) -
 
 def test_a_worker_remembers_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     _, plan = simple(query())
-    monkeypatch.setattr(stateful, "_MOST_REMEMBERED", 100)
-    memory = stateful._Memory()
+    monkeypatch.setattr("skyband.spark.memory._MOST_REMEMBERED", 100)
+    memory: Memory[Group] = Memory()
     groups = [Group(plan) for _ in range(3)]
     for number, group in enumerate(groups):
         memory.put(bytes([number]), group, 40)

@@ -5,7 +5,7 @@
     reduce.py     rows next to the data                           group.py      the windows of one group
     stateful.py   a group's state between micro-batches           warm.py       kernels compiled while Spark starts
     tallies.py    what a group says of each query                 progress.py   figures from Spark's reports
-    watching/     metrics(): those figures for other programs
+    watching/     metrics(): those figures for other programs     control/      queries that come and go by commands
 
 Where a column of scores is not the answer (many scores, pairs, objects, deletions), a group has several states:
 
@@ -31,18 +31,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skyband.spark.control.table import queries_from
     from skyband.spark.pipeline import monitor
     from skyband.spark.scores import condition_column, score_column
     from skyband.spark.sessions import configure, session, settings
     from skyband.spark.watching.metrics import metrics
 
-__all__ = ["condition_column", "configure", "metrics", "monitor", "score_column", "session", "settings"]
+__all__ = ["condition_column", "configure", "metrics", "monitor", "queries_from", "score_column", "session", "settings"]
 
 _HOMES = {
     "condition_column": "scores",
     "configure": "sessions",
     "metrics": "watching.metrics",
     "monitor": "pipeline",
+    "queries_from": "control.table",
     "score_column": "scores",
     "session": "sessions",
     "settings": "sessions",

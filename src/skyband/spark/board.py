@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skyband.changes import EVENTS
 from skyband.query import Query
 
 MOST_GROUPS = 64
@@ -49,8 +50,12 @@ class Board:
         self.tops: dict[str, dict[tuple[Any, ...], Top]] = {name: {} for name in self.queries}
 
     def take(self, results: pa.Table) -> None:
-        """Result rows of one micro-batch, as `skyband.spark.monitor` gives them."""
+        """Result rows of one micro-batch, as `skyband.spark.monitor` gives them. Acknowledgements, and the rows of queries that
+        were added by a command, are left out: nobody told the board of these."""
+        results = results.filter(pc.is_in(results["event"], pa.array(EVENTS)))
         for name in pc.unique(results["query"]).to_pylist():
+            if name not in self.queries:
+                continue
             query, own = self.queries[name], results.filter(pc.equal(results["query"], name))
             end = next(column for column in _ENDS if column in own.column_names and own[column].null_count == 0)
             own = own.sort_by([(end, "ascending"), ("rank", "ascending")])

@@ -52,4 +52,9 @@ def _from_json(file: Path) -> pa.Table:
     records = [json.loads(line) for line in file.read_text().splitlines()]
     names = dict.fromkeys(name for record in records for name in record)
     columns = {name: pa.array([record.get(name) for record in records]) for name in names if name != "score"}
-    return pa.table({**columns, "score": pa.array([float(record["score"]) for record in records])})
+    return pa.table({**columns, "score": pa.array([_number(record.get("score")) for record in records])})
+
+
+def _number(value: object) -> float | None:
+    """A score; an acknowledgement has none."""
+    return None if value is None else float(str(value))

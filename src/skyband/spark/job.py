@@ -5,16 +5,16 @@ format = "parquet"                        time = "ts"                    name = 
 path = "trades"                           lateness = "5 seconds"         k = 10
 schema = "ts timestamp, price double"     group_by = ["venue"]           score = "price * volume"
                                                                          window = { size = "30 min", slide = "1 min" }
-[sink]                                    [trigger]
-format = "parquet"                        available_now = true           checkpoint = "state"   (above all tables)
-path = "hot"
+[sink]                                    [trigger]                      [control]
+format = "parquet"                        available_now = true           format = "text"
+path = "hot"                              checkpoint = "state"           path = "commands"
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,7 @@ class Job:
     checkpoint: str | None
     spark: Mapping[str, str]  # settings of the session
     metrics: Watched = Watched()
+    control: Source | None = None  # where commands come from that add and cancel queries
 
 
 def read_job(file: Path) -> Job:
@@ -114,7 +115,8 @@ def read_job(file: Path) -> Job:
     checkpoint = _place(document, root.take("checkpoint", str, example='checkpoint = "state"'))
     source = _source(root.section("source", example='[source] with format = "parquet"', required=True))
     stream = _stream(root.section("stream", example='[stream] with time = "ts"'))
-    queries = read_queries(root)
+    control = _control(root)
+    queries = read_queries(root, required=control is None)
     sink = _sink(root.section("sink", example='[sink] with format = "console"', required=True))
     trigger = _trigger(root.section("trigger", example="[trigger] with available_now = true"))
     spark = root.options("spark", '[spark] with "spark.master" = "local[2]"')
@@ -126,7 +128,7 @@ def read_job(file: Path) -> Job:
     if stream.time is None and (timed := [i for i, query in enumerate(queries) if isinstance(query.window, TimeWindow)]):
         message = f"query {queries[timed[0]].name!r} has a time window; name the time column"
         raise document.problem(("query", timed[0], "window"), f'{message}: add time = "..." to [stream]')
-    return Job(document, name, source, stream, queries, sink, trigger, checkpoint, spark, metrics)
+    return Job(document, name, source, stream, queries, sink, trigger, checkpoint, spark, metrics, control)
 
 
 def _place(document: Document, path: str | None) -> str | None:
@@ -157,6 +159,19 @@ def _source(table: Section) -> Source:
         _check_kafka(table, options, ("subscribe", "subscribePattern", "assign"))
     table.finish({"maxFilesPerTrigger": "[source.options]"})
     return Source(kind, path, options, schema, tuple(select))
+
+
+def _control(root: Section) -> Source | None:
+    """Commands are read as rows are. The texts of Kafka and of text files are the commands, unless `select` says otherwise."""
+    table = root.section("control", example='[control] with format = "text" and path = "commands"')
+    if "control" not in root.content:
+        return None
+    if "schema" not in table.content and table.content.get("format") in FILES and table.content["format"] != "text":
+        table.fail('commands need their columns; add to [control]: schema = "command string"', "format")
+    control = _source(table)
+    if control.format in ("kafka", "text") and not control.select and control.schema is None:
+        return replace(control, select=("cast(value as string) as command",))
+    return control
 
 
 def _check_kafka(table: Section, options: Mapping[str, str], topics: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from skyband.errors import StateError
+from skyband.spark.control.terms import Terms
 from skyband.spark.job import FILES, Job
 from skyband.spark.marks import check_marks
 from skyband.spark.plan import Plan
@@ -22,19 +23,24 @@ _PATIENCE = 5.0  # seconds for a server to answer
 
 def check_surroundings(job: Job) -> None:
     """Paths and servers; JobError names the line of what cannot be reached. Spark need not run."""
-    source = local(job.source.path)
-    if job.source.format in FILES and source is not None and not _is_there(source):
-        message = f"there is nothing at {source}; make it, or point path at files or a folder (a pattern such as *.json works)"
-        raise job.document.problem(("source", "path"), message)
+    sources = {"source": job.source} | ({} if job.control is None else {"control": job.control})
+    for end, given in sources.items():
+        path = local(given.path)
+        if given.format in FILES and path is not None and not _is_there(path):
+            message = (
+                f"there is nothing at {path}; make it, or point path at files or a folder (a pattern such as *.json works)"
+            )
+            raise job.document.problem((end, "path"), message)
     for place, key, what in (
         (local(job.sink.path), ("sink", "path"), "results"),
         (local(job.checkpoint), ("checkpoint",), "the checkpoint"),
     ):
         if place is not None and (obstacle := _obstacle(place)):
             raise job.document.problem(key, f"{what} cannot be written to {place}: {obstacle}; choose another path")
-    for end, options in (("source", job.source), ("sink", job.sink)):
-        if options.format == "kafka":
-            _check_server(job, end, options.options)
+    ends = [(end, given.format, given.options) for end, given in sources.items()]
+    for end, kind, options in [*ends, ("sink", job.sink.format, job.sink.options)]:
+        if kind == "kafka":
+            _check_server(job, end, options)
 
 
 def local(path: str | None) -> Path | None:
@@ -79,7 +85,7 @@ def _check_server(job: Job, end: str, options: Mapping[str, str]) -> None:
 # -- the checkpoint ----------------------------------------------------------------------------------------------
 
 
-def check_checkpoint(checkpoint: str | None, plan: Plan) -> None:
+def check_checkpoint(checkpoint: str | None, plan: Plan | Terms) -> None:
     """StateError when the checkpoint was written for other queries; a new one is marked as written for these.
 
     A checkpoint that is not on this machine is left to the state itself, which knows what it was written for

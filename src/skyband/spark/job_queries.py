@@ -22,9 +22,11 @@ from skyband.window import CountWindow, TimeWindow, Window
 _ELSEWHERE = {"size": "window = { size = ..., slide = ... }", "slide": "window = { size = ..., slide = ... }"}
 
 
-def read_queries(root: Section) -> tuple[Query, ...]:
+def read_queries(root: Section, *, required: bool = True) -> tuple[Query, ...]:
     """The file's queries; JobError names the line of whatever is wrong."""
-    given = root.take("query", list, example="a [[query]] block", required=True)
+    given = root.take("query", list, example="a [[query]] block", required=required)
+    if given is None:
+        return ()
     if not given or not all(isinstance(one, dict) for one in given):
         root.fail("queries are written as [[query]] blocks, one a query", "query")
     queries = tuple(_query(Section(root.document, ("query", i), one, "[[query]]")) for i, one in enumerate(given))

@@ -22,8 +22,8 @@ _KAFKA = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _FROM_KAFKA = ("topic", "partition", "offset", "timestamp")
 
 
-def read(spark: SparkSession, job: Job) -> DataFrame:
-    """The source's rows; Kafka's values are JSON where the job gives their schema."""
+def read(spark: SparkSession, job: Job, counts: str = BAD) -> DataFrame:
+    """The source's rows; Kafka's values are JSON where the job gives their schema. `counts` names the count of broken ones."""
     source = job.source
     if "kafka" in (source.format, job.sink.format):
         _check_connector(spark, job)
@@ -36,9 +36,9 @@ def read(spark: SparkSession, job: Job) -> DataFrame:
         reader = reader.option(_BROKEN_OPTION, _BROKEN) if checked else reader
     rows = reader.load(source.path) if source.path is not None else reader.load()
     if checked:
-        rows = _sound(rows, F.col(_BROKEN).isNotNull(), F.lit(None).cast("string")).drop(_BROKEN)
+        rows = _sound(rows, F.col(_BROKEN).isNotNull(), F.lit(None).cast("string"), counts).drop(_BROKEN)
     elif source.format == "kafka" and schema is not None:
-        rows = _from_json(rows, schema)
+        rows = _from_json(rows, schema, counts)
     return rows.selectExpr(*source.select) if source.select else rows
 
 

@@ -35,7 +35,10 @@ def describe(job: Job) -> list[tuple[str, str]]:
     if stream.key is not None:
         words.append(("deletions", f"rows where {stream.deletes} delete the live row with their {stream.key}"))
     words += [(f"query {query.name}", _query(query)) for query in job.queries]
-    words += [("shared", line) for line in shared(job.queries)]
+    if job.control is None:
+        words += [("shared", line) for line in shared(job.queries)]
+    else:
+        words.append(("commands", f"{_end(job.control)}; queries come and go, so every row travels whole"))
     kept = job.checkpoint or "temporary, gone when the job ends"
     words += [("sink", _end(job.sink)), ("trigger", when), ("checkpoint", kept)]
     if job.metrics.port is not None:

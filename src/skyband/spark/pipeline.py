@@ -20,9 +20,12 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
-from skyband.errors import SchemaError
+from skyband.errors import QueryError, SchemaError
 from skyband.query import Query
+from skyband.spark.control.steps import is_dated, steered
+from skyband.spark.control.terms import make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
+from skyband.spark.observed import MISSED, OBSERVED, PRECISION, observed_tick
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
@@ -32,8 +35,6 @@ from skyband.state import table_from_bytes
 from skyband.window import Duration
 
 MOST_UNASKED = 16  # states of one group that are made without being asked for
-OBSERVED = "skyband-"  # begins the name of the metrics a streaming query reports
-PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what is said of an approximate query
 
 
 def monitor(
@@ -47,6 +48,7 @@ def monitor(
     group_by: Iterable[str] = (),
     arrival: str | None = None,
     shards: int | None = None,
+    control: DataFrame | None = None,
 ) -> DataFrame:
     """Answer standing queries over `df`, per group: `query`, group columns, `window_start`, `window_end`, `event`,
     `rank`, `score`, `row`. Where `TopKPairs` are asked there is `pair` too, a struct of `a` and `b`, and where `TopKAcross`
@@ -65,7 +67,13 @@ def monitor(
               deletes the live row with its key, as `Monitor.delete` does, in the order of time and arrival
     shards    over how many states of a group the work on more than 64 distinct scores, on pairs and across streams is
               spread; unless told as many as there are shuffle partitions, 16 at most, and with `group_by` one
+    control   commands that add and cancel queries while the stream runs: a DataFrame with a text column `command`, and perhaps
+              the columns named by `time` and `arrival`. Each is acknowledged by a row of its own, with a column `message`;
+              queries are then shared out over `shards` by name, one unless told
     """
+    if control is not None:
+        groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+        return _steered(df, control, queries, time, lateness, groups, arrival, 1 if shards is None else shards, key or deletes)
     request = request_for(
         df,
         queries,
@@ -101,6 +109,30 @@ def request_for(
     spread = _spread(df, groups) if shards is None else shards
     schema = _arrow_schema(df)
     return make_request(schema, queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
+
+
+def _steered(
+    df: DataFrame,
+    control: DataFrame,
+    queries: Iterable[Query] | Query,
+    time: str | None,
+    lateness: Duration,
+    groups: tuple[str, ...],
+    arrival: str | None,
+    shards: int,
+    deleting: str | None,
+) -> DataFrame:
+    """The same while queries come and go."""
+    if deleting is not None:
+        raise QueryError(
+            "a stream with commands cannot delete rows: a query that is added later would have to know which are gone; leave "
+            "key= and deletes= out, or control="
+        )
+    dated = is_dated(df, control, time, arrival)
+    terms = make_terms(
+        _arrow_schema(df), queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated, shards=shards
+    )
+    return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
 
 
 def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
@@ -203,15 +235,12 @@ def _observed(plan: Plan) -> list[Column]:
     sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
     states = F.count(F.when(F.col("bytes") > 0, F.lit(1))).alias("states")
     largest = F.coalesce(F.max("bytes"), F.lit(0)).alias("largest state")
-    # what one millisecond of Spark's watermark stands for; 0: the times are timestamps
-    tick = 0 if pa.types.is_timestamp(plan.time_type) else plan.tick
-    same = F.coalesce(F.max(F.lit(tick)), F.lit(tick)).alias("tick")
     across = [query.name for query in plan.across]
     worst = [  # of all groups
         F.min(column).alias(f"{PRECISION}{name}") if name in across else F.max(column).alias(f"{MISSED}{name}")
         for name, column in zip(plan.inexact, bound_columns(plan), strict=True)
     ]
-    return [*sums, states, largest, same, *worst, F.collect_list("told").alias(BY_QUERY)]
+    return [*sums, states, largest, observed_tick(plan), *worst, F.collect_list("told").alias(BY_QUERY)]
 
 
 def _observed_together(plan: Plan) -> list[Column]:

@@ -163,10 +163,10 @@ def make_request(
     many states of a group the work on many scores, on pairs and across streams is spread."""
     asked = _checked(queries)
     _check_order(asked, time, arrival)
-    clock = None if time is None else Clock(_known(schema, time, "time"), schema)
-    grouping = _checked_columns(schema, arrival, groups)
+    clock = None if time is None else Clock(known_column(schema, time, "time"), schema)
+    grouping = checked_columns(schema, arrival, groups)
     _check_deletions(schema, asked, key, deletes)
-    spread = _checked_spread(spread)
+    spread = checked_spread(spread)
     whole = [_in_whole_numbers(query, clock) for query in asked]
     ranked = [query for query in whole if isinstance(query, TopK | Threshold)]
     distinct = dict.fromkeys((score_key(query.score), where_key(query.where)) for query in ranked)
@@ -185,7 +185,7 @@ def make_request(
         _check_raw([query for query in asked if not isinstance(query, apart)], schema, names, clock)
     slides = tuple(dict.fromkeys(slide_of(query) for query in whole))
     paces = scored_paces(slides, rewritten)
-    allowed, tick = _ticks(clock, lateness, slides)
+    allowed, tick = ticks(clock, lateness, slides)
     numbers = tuple(schema.names.index(name) for name in grouping)
     counted = any(isinstance(query.window, CountWindow) for query in scored)
     shards = make_shards(raw, slides, len(schema), names, numbers, spread, keyed=key is not None, scored_counts=counted)
@@ -238,15 +238,15 @@ def _check_order(asked: list[Query], time: str | None, arrival: str | None) -> N
         )
 
 
-def _checked_columns(schema: pa.Schema, arrival: str | None, groups: Iterable[str]) -> tuple[str, ...]:
+def checked_columns(schema: pa.Schema, arrival: str | None, groups: Iterable[str]) -> tuple[str, ...]:
     """The group columns; SchemaError when they, or the column of arrival, cannot serve."""
-    tie = None if arrival is None else _known(schema, arrival, "arrival")
+    tie = None if arrival is None else known_column(schema, arrival, "arrival")
     if tie is not None and not (pa.types.is_integer(schema.field(tie).type) or pa.types.is_timestamp(schema.field(tie).type)):
         raise SchemaError(
             f"the arrival column {arrival!r} is {schema.field(tie).type}; it must be an integer or a timestamp, "
             "such as an offset or a sequence number"
         )
-    grouping = tuple(_known(schema, name, "group_by") for name in groups)
+    grouping = tuple(known_column(schema, name, "group_by") for name in groups)
     for name in grouping:
         if pa.types.is_nested(schema.field(name).type):
             raise SchemaError(
@@ -266,14 +266,15 @@ def _check_deletions(schema: pa.Schema, asked: list[Query], key: str | None, del
             f"key={key!r} is for deletions, and nothing says which rows are some; name a boolean column: deletes='...', or "
             "leave key out"
         )
-    LiveKeys(_known(schema, key, "key")).check(schema)
-    if not pa.types.is_boolean(schema.field(_known(schema, deletes, "deletes")).type):
+    LiveKeys(known_column(schema, key, "key")).check(schema)
+    if not pa.types.is_boolean(schema.field(known_column(schema, deletes, "deletes")).type):
         raise SchemaError(f"deletes names {deletes!r}, which is {schema.field(deletes).type}; it must be boolean: cast it")
     for query in asked:
         deleting(query)
 
 
-def _checked_spread(spread: int) -> int:
+def checked_spread(spread: int) -> int:
+    """`spread` as a whole number; QueryError when it is none, or too large."""
     if isinstance(spread, bool) or not hasattr(spread, "__index__") or not 1 <= spread <= MOST_SPREAD:
         raise QueryError(f"shards must be a whole number from 1 to {MOST_SPREAD}, got {spread!r}")
     return spread.__index__()
@@ -297,7 +298,8 @@ def _check_raw(queries: Iterable[Query], schema: pa.Schema, names: tuple[str, ..
         place(query, named, clock)
 
 
-def _known(schema: pa.Schema, name: str, what: str) -> str:
+def known_column(schema: pa.Schema, name: str, what: str) -> str:
+    """`name`; SchemaError when the input has no such column, or several."""
     found = schema.names.count(name) if isinstance(name, str) else 0
     if found == 1:
         return name
@@ -329,7 +331,7 @@ def _in_whole_numbers(query: Query, clock: Clock | None) -> Query:
     return replace(query, window=TimeWindow(size, slide))
 
 
-def _ticks(clock: Clock | None, lateness: Duration, slides: tuple[int | None, ...]) -> tuple[int, int]:
+def ticks(clock: Clock | None, lateness: Duration, slides: tuple[int | None, ...]) -> tuple[int, int]:
     """Lateness in ticks, and the tick: what one millisecond of Spark's watermark stands for.
 
     Spark counts watermarks in milliseconds. A timestamp's tick is a millisecond. An integer time has no unit, so its tick

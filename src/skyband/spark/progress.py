@@ -11,8 +11,9 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from skyband.spark.control.terms import Terms
 from skyband.spark.job_source import BAD
-from skyband.spark.pipeline import OBSERVED
+from skyband.spark.observed import OBSERVED
 from skyband.spark.plan import Plan
 from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together
 from skyband.spark.watching.latency import Latencies, Sliding
@@ -83,9 +84,8 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
 
     A report of a batch that was counted, or of none (an idle stream says that it is there), changes nothing.
     """
-    reports = [
-        observed(progress, name) for name in progress.observedMetrics if name.startswith(f"{OBSERVED}{digest}") and name != BAD
-    ]
+    own = [name for name in progress.observedMetrics if name.startswith(f"{OBSERVED}{digest}") and not name.startswith(BAD)]
+    reports = [observed(progress, name) for name in own]
     if not reports or progress.batchId <= figures.batch:
         return figures
     bad = observed(progress, BAD)
@@ -169,7 +169,7 @@ def _moment(text: str | None, tick: int) -> Moment | None:
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc]
     """Follows one streaming query. Spark calls it from a thread of its own; `figures` may be read at any time."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | Terms) -> None:
         self.plan = plan
         self.run: str | None = None  # the query's runId; until it is known every report is taken
         self.figures = Figures()

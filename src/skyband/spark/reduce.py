@@ -76,7 +76,7 @@ class _Task:
         group = self.groups.number(batch)
         time = None
         if plan.time is not None:
-            known = self._with_time(batch.column(f"c{plan.time}"))
+            known = countable(batch.column(f"c{plan.time}"), plan.tick, waits=plan.waits)
             if known is not None:
                 self._count_null_times(group[~known])
                 group, batch = group[known], batch.filter(pa.array(known))
@@ -104,24 +104,6 @@ class _Task:
         self.pieces.append(table)
         self.numbers.append(group)
         self.held += len(group)
-
-    def _with_time(self, column: pa.Array) -> Array | None:
-        """Which rows have a time that can be counted; None: all.
-
-        One beyond what Spark's watermark can hold is as good as none: a single such row must not end the stream.
-        """
-        farthest = _FARTHEST * self.plan.tick
-        time = column.cast(pa.int64())
-        ends = pc.min_max(time)
-        low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
-        beyond = self.plan.waits and (high > farthest or low < -farthest)
-        if not beyond and not column.null_count:
-            return None
-        known = column.is_valid().to_numpy(zero_copy_only=False)
-        if beyond:
-            moment = time.fill_null(0).to_numpy()
-            known = known & (moment <= farthest) & (moment >= -farthest)
-        return known
 
     def _score(self, batch: pa.RecordBatch, number: int) -> pa.Array:
         place = self.plan.bare[number]
@@ -182,7 +164,7 @@ class _Task:
             for address, rows in self.addressed.of_group(number, MOST_BYTES):
                 yield self._row(number, address, rows=rows, counts=b"", latest=latest)
         if self.latest and self.plan.waits:
-            yield self._row(int(counts[0, 0]), mark=self._mark(max(self.latest.values())), latest=NEVER)
+            yield self._row(int(counts[0, 0]), mark=watermark_mark(max(self.latest.values()), self.plan.tick), latest=NEVER)
         self.pieces, self.numbers, self.counts, self.latest, self.held = [], [], [], {}, 0
         self.addressed.clear()
 
@@ -203,9 +185,30 @@ class _Task:
         shard = [pa.array([address], pa.int32())] if self.plan.shards else []
         return pa.record_batch([*self.groups.values(number), *shard, *arrays], names=[*self.plan.group_types, *TRAVELLING])
 
-    def _mark(self, latest: int) -> int:
-        """The greatest time as Spark's watermark counts it, in microseconds."""
-        return latest // self.plan.tick * 1000
+
+def watermark_mark(latest: int, tick: int) -> int:
+    """The greatest time as Spark's watermark counts it, in microseconds."""
+    return latest // tick * 1000
+
+
+def countable(time: pa.Array, tick: int, *, waits: bool) -> Array | None:
+    """Which rows have a time that can be counted; None: all.
+
+    One beyond what Spark's watermark can hold is as good as none, where rows wait for it: a single such row must not end
+    the stream.
+    """
+    farthest = _FARTHEST * tick
+    number = time.cast(pa.int64())
+    ends = pc.min_max(number)
+    low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
+    beyond = waits and (high > farthest or low < -farthest)
+    if not beyond and not time.null_count:
+        return None
+    known: Array = time.is_valid().to_numpy(zero_copy_only=False)
+    if beyond:
+        moment = number.fill_null(0).to_numpy()
+        known = known & (moment <= farthest) & (moment >= -farthest)
+    return known
 
 
 def rank_columns(plan: Plan, table: pa.Table) -> tuple[Array, Array, list[Array]]:

@@ -27,9 +27,11 @@ from skyband.query import Threshold, TopK, TopKPairs
 from skyband.seating import place
 from skyband.spark.board import Board
 from skyband.spark.committed import READABLE, Committed
+from skyband.spark.control.steps import is_dated
+from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.job import Job
 from skyband.spark.job_checks import check_checkpoint, check_surroundings, local
-from skyband.spark.job_source import read
+from skyband.spark.job_source import BAD, read
 from skyband.spark.pipeline import monitor, request_for
 from skyband.spark.plan import Plan
 from skyband.spark.progress import Figures, ProgressListener
@@ -99,8 +101,9 @@ def _ran(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | 
             screen.offers(meter.url)
         screen.stage("starting the stream")
         rows = read(spark, job)
-        plan = _plan(rows, job)
-        results = monitor(rows, job.queries, **vars(job.stream))
+        commands = _commands(spark, job)
+        plan = _plan(rows, job) if commands is None else _terms(rows, commands, job)
+        results = monitor(rows, job.queries, **vars(job.stream), control=commands)
         _at_line(job, ("checkpoint",), lambda: check_checkpoint(job.checkpoint, plan))
         return _followed(spark, job, plan, results, screen, stop)
     except (PySparkException, Py4JJavaError) as problem:
@@ -115,14 +118,49 @@ def _started(job: Job, screen: Screen) -> SparkSession:
     screen.stage("starting Spark, loading kernels (the first time: compiling them, a minute)")
     logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints, as JSON, every exception that it lets through
     kernels = threading.Thread(target=warm, args=(job.queries,), name="skyband: kernels", daemon=True)
-    kernels.start()
+    if job.queries:
+        kernels.start()
     spread = job.stream.group_by or len(job.queries) > MANY or not all(isinstance(one, TopK | Threshold) for one in job.queries)
     spark = session(job.name, partitions=None if spread else 1, config=job.spark)
-    kernels.join()
+    if job.queries:
+        kernels.join()
     return spark
 
 
 # -- the ends ----------------------------------------------------------------------------------------------------
+
+
+def _commands(spark: SparkSession, job: Job) -> DataFrame | None:
+    """The job's commands as a streaming DataFrame. A text that cannot be read is a command that will be refused."""
+    if job.control is None:
+        return None
+    lenient = {"mode": "PERMISSIVE"} if job.control.format in ("json", "csv") else {}
+    source = replace(job.control, options={**lenient, **job.control.options})
+    return read(spark, replace(job, source=source), counts=f"{BAD}-of-commands")
+
+
+def _terms(rows: DataFrame, commands: DataFrame, job: Job) -> Terms:
+    """The same as `_plan` where queries come and go."""
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema, stream = to_arrow_schema(rows.schema, timezone=zone), job.stream
+    try:
+        dated = is_dated(rows, commands, stream.time, stream.arrival)
+    except SkybandError as problem:
+        raise job.document.problem(("control",), str(problem)) from None
+    try:
+        return make_terms(
+            schema,
+            job.queries,
+            time=stream.time,
+            lateness=stream.lateness,
+            groups=stream.group_by,
+            arrival=stream.arrival,
+            dated=dated,
+        )
+    except SkybandError as problem:
+        asked = [i for i, query in enumerate(job.queries) if f"query {query.name!r}" in str(problem)]
+        where: tuple[str | int, ...] = ("query", asked[0], "name") if asked else ("stream",)
+        raise job.document.problem(where, str(problem)) from None
 
 
 def _plan(rows: DataFrame, job: Job) -> Plan:
@@ -176,7 +214,9 @@ def _writer(job: Job, results: DataFrame, tap: Callable[[pa.Table], None]) -> An
 # -- the run -----------------------------------------------------------------------------------------------------
 
 
-def _followed(spark: SparkSession, job: Job, plan: Plan, results: DataFrame, screen: Screen, stop: threading.Event) -> Figures:
+def _followed(
+    spark: SparkSession, job: Job, plan: Plan | Terms, results: DataFrame, screen: Screen, stop: threading.Event
+) -> Figures:
     """Start the stream and show it until it ends."""
     board = Board(job.queries, job.stream.group_by)
     folder = local(job.sink.path)

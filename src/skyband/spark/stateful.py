@@ -8,7 +8,6 @@ that failed half-way, or ran elsewhere since, leaves a token that does not match
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from skyband.lanes import NEVER
 from skyband.spark.addressed import shard_schema
 from skyband.spark.flat import result_schema, time_bound
 from skyband.spark.group import Group
+from skyband.spark.memory import Memory
 from skyband.spark.merge import PART_COLUMNS, merged
 from skyband.spark.plan import Plan
 from skyband.spark.reduce import candidate_schema
@@ -31,35 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 TO = "to"  # the column by which parts of an answer meet
-_MOST_REMEMBERED = 1 << 28  # bytes of snapshots whose groups a worker keeps in memory
-
-
-class _Memory:
-    """Groups by the token of the snapshot they wrote last; the oldest go when their snapshots are too many bytes."""
-
-    def __init__(self) -> None:
-        self._groups: OrderedDict[bytes, tuple[Group, int]] = OrderedDict()
-        self._bytes = 0
-
-    def put(self, token: bytes, group: Group, size: int) -> None:
-        self._groups[token] = (group, size)
-        self._bytes += size
-        while self._bytes > _MOST_REMEMBERED:
-            _, (_, oldest) = self._groups.popitem(last=False)
-            self._bytes -= oldest
-
-    def take(self, token: bytes) -> Group | None:
-        """The group, which is then no longer here."""
-        group, size = self._groups.pop(token, (None, 0))
-        self._bytes -= size
-        return group
-
-    def clear(self) -> None:
-        self._groups.clear()
-        self._bytes = 0
-
-
-_remembered = _Memory()
+_remembered: Memory[Group] = Memory()
 
 
 TALLIES = ("rows", "null_times", "candidates", "bytes", "refused")

@@ -1,0 +1,264 @@
+"""The steps as Spark runs them: rows and commands meet in one stateful step, by shard.
+
+df ──────► tie, bucket (Catalyst) ─► packets ─┐
+                                              ├─ union ─► by shard: shard.py ─► result rows ─► `row` packed (Catalyst)
+control ─► command, time, order ──► packets ──┘
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.streaming.state import GroupStateTimeout
+from pyspark.sql.types import BinaryType, DoubleType, FloatType, LongType, StringType, StructField, StructType
+
+from skyband.errors import QueryError, SchemaError
+from skyband.lanes import NEVER
+from skyband.spark.control.answer import answer_schema, bound_names
+from skyband.spark.control.shard import Shard
+from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
+from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
+from skyband.spark.memory import Memory
+from skyband.spark.observed import observed_tick
+from skyband.spark.tallies import BY_QUERY, tell
+from skyband.state import table_from_bytes, table_to_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.state import GroupState
+
+COMMAND = "command"
+FIGURES = ("rows", "null times", "late rows", "skipped", "candidates", "state bytes", "commands", "refused commands", "queries")
+"""What a micro-batch reports, added up over the shards it called."""
+
+_remembered: Memory[Shard] = Memory()
+
+
+def is_dated(df: DataFrame, control: DataFrame, time: str | None, arrival: str | None) -> bool:
+    """Whether commands carry a time; SchemaError or QueryError when the frame of commands cannot be used."""
+    if not isinstance(control, DataFrame):
+        raise QueryError(f"control must be a DataFrame with a column 'command', got {control!r}")
+    if control.isStreaming != df.isStreaming:
+        one, other = ("streams", "does not") if df.isStreaming else ("does not stream", "does")
+        raise QueryError(f"the input {one} and control {other}; read both the same way")
+    if COMMAND not in control.columns or control.schema[COMMAND].dataType != StringType():
+        raise SchemaError(f"control needs a text column {COMMAND!r}, one command in JSON a row; it has {control.columns}")
+    known = [COMMAND, *(name for name in (time, arrival) if name is not None)]
+    if others := [name for name in control.columns if name not in known]:
+        raise SchemaError(
+            f"control has the column {others[0]!r}, which is of no use there; select {', '.join(map(repr, known))}: the text, "
+            "the time from which a command holds, and the order of commands of one time"
+        )
+    for name in known[1:]:
+        if name in control.columns and control.schema[name].dataType != df.schema[name].dataType:
+            raise SchemaError(
+                f"the column {name!r} is {control.schema[name].dataType.simpleString()} in control and "
+                f"{df.schema[name].dataType.simpleString()} in the input; cast it"
+            )
+    return time is not None and time in control.columns
+
+
+def steered(df: DataFrame, control: DataFrame, terms: Terms, tie: Column, arrival: str | None, observed: str) -> DataFrame:
+    """Result rows and acknowledgements of a stream whose queries come and go."""
+    packets = _packets(df, terms, tie).unionByName(_commands(control, terms, arrival))
+    flat = _stream(packets, terms, observed) if df.isStreaming else _batch(packets, terms)
+    return flat.select(*_packed(df, terms))
+
+
+# -- before the shards -------------------------------------------------------------------------------------------
+
+
+def _packets(df: DataFrame, terms: Terms, tie: Column) -> DataFrame:
+    own = [F.col(_quoted(name)) for name in df.columns]
+    columns = [column.alias(f"c{i}") for i, column in enumerate(own)]
+    bucket = (
+        F.pmod(F.xxhash64(*(_plain(df, name) for name in terms.groups)), F.lit(terms.buckets)) if terms.groups else F.lit(0)
+    )
+    prepared = df.select(*columns, tie.alias("tie"), bucket.cast("int").alias("bucket"))
+
+    def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return packed_rows(terms, batches)
+
+    return prepared.mapInArrow(step, _struct(PACKET))
+
+
+def _plain(df: DataFrame, name: str) -> Column:
+    """A group column so that equal values have equal bits: 0.0 and -0.0 are one group, NaN is one."""
+    column = F.col(_quoted(name))
+    if isinstance(df.schema[name].dataType, DoubleType | FloatType):
+        return F.when(F.isnan(column), F.lit(float("nan"))).when(column == 0, F.lit(0.0)).otherwise(column)
+    return column
+
+
+def _commands(control: DataFrame, terms: Terms, arrival: str | None) -> DataFrame:
+    time = _whole(control, terms.time) if terms.dated and terms.time is not None else F.lit(None)
+    order = _whole(control, arrival) if arrival is not None and arrival in control.columns else F.lit(None)
+    prepared = control.select(F.col(COMMAND), time.cast("long").alias("time"), order.cast("long").alias("order"))
+
+    def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return packed_commands(terms, batches)
+
+    return prepared.mapInArrow(step, _struct(PACKET))
+
+
+def _whole(df: DataFrame, name: str) -> Column:
+    """A time or a number as a whole number, as Arrow counts it: timestamps in microseconds."""
+    column = F.col(_quoted(name))
+    kind = df.schema[name].dataType.typeName()
+    if kind == "timestamp":
+        return F.unix_micros(column)
+    return F.unix_micros(F.to_utc_timestamp(column, "UTC")) if kind == "timestamp_ntz" else column
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _struct(columns: Any) -> StructType:
+    return StructType([StructField(name, from_arrow_type(kind)) for name, kind in dict(columns).items()])
+
+
+# -- the shards --------------------------------------------------------------------------------------------------
+
+
+def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
+    if terms.waits:
+        packets = packets.withWatermark("mark", f"{terms.lateness} milliseconds")
+    timeout = GroupStateTimeout.EventTimeTimeout if terms.wakes else GroupStateTimeout.NoTimeout
+
+    def step(key: Any, frames: Any, state: Any) -> Any:
+        return answer_micro_batch(terms, int(key[0]), frames, state)
+
+    words = [StructField(name, BinaryType()) for name in ("results", "told")]
+    output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
+    kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
+    answered = packets.groupBy("shard").applyInPandasWithState(step, output, kept, "append", timeout)
+    sums = [F.coalesce(F.sum(_quoted(name)), F.lit(0)).alias(name) for name in FIGURES]
+    sums += [observed_tick(terms), F.collect_list("told").alias(BY_QUERY)]
+    schema = answer_schema(terms)
+
+    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for results in batch.column("results"):
+                if results.is_valid:
+                    yield from table_from_bytes(results.as_buffer()).to_batches()
+
+    return answered.observe(observed, *sums).mapInArrow(unpacked, _struct(zip(schema.names, schema.types, strict=True)))
+
+
+def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """Take a shard's packets of a micro-batch, or its timeout; one row of results and figures."""
+    import pandas as pd
+
+    shard = _recalled(terms, number, state)
+    watermark = _watermark(terms, state)
+    results = shard.advance(watermark)
+    tables, commands, missing = [], [], 0
+    for frame in () if state.hasTimedOut else frames:
+        columns = (frame[name] for name in ("rows", "commands", "latest", "null_times"))
+        for rows, said, latest, nulls in zip(*columns, strict=True):
+            missing += int(nulls)
+            if rows is not None:
+                tables.append(rows_of(rows))
+                if latest > NEVER and terms.waits:
+                    watermark = max(watermark, (int(latest) // terms.tick - terms.lateness) * terms.tick)
+            if said is not None:
+                commands += commands_of(said)
+    results += shard.hear(commands)
+    if tables:
+        results += shard.take(pa.concat_tables(tables))
+    # a shard's own rows show how far the stream's watermark is at least: their windows need not wait for the next batch
+    results += shard.advance(watermark)
+    counted = missing + (sum(map(len, tables)) if number < terms.buckets else 0)
+    figures = {"rows": counted, "null times": missing, "state bytes": _remember(terms, shard, state), **shard.figures()}
+    answer = pa.concat_tables(results) if results else None
+    told = _told(terms, shard, answer)
+    packed = None if answer is None else table_to_bytes(answer)
+    yield pd.DataFrame([[packed, told, *(figures[name] for name in FIGURES)]], columns=["results", "told", *FIGURES])
+
+
+def _told(terms: Terms, shard: Shard, answer: pa.Table | None) -> bytes:
+    """What there is to say of each query that the shard answers. Nulls are not counted by query: see `skipped`."""
+    end = bound_names(terms)[-1] if terms.timed and pa.types.is_timestamp(terms.time_type) else None
+    windows = None if answer is None else answer.filter(pc.is_valid(answer["about"]))  # acknowledgements are about nothing
+    return tell({name: (0, None, count, 0) for name, count in shard.held().items()}, windows, end)
+
+
+def _batch(packets: DataFrame, terms: Terms) -> DataFrame:
+    """All windows of all rows at once, every command at its time; nothing is late."""
+    schema = answer_schema(terms)
+
+    def step(key: Any, packets: pa.Table) -> pa.Table:
+        shard = Shard(terms, key[0].as_py())
+        tables = [rows_of(rows.as_buffer()) for rows in packets["rows"] if rows.is_valid]
+        said = [one for commands in packets["commands"] if commands.is_valid for one in commands_of(commands.as_py())]
+        results = shard.hear(said)
+        if tables:
+            results += shard.take(pa.concat_tables(tables))
+        results += shard.finish()
+        return pa.concat_tables(results) if results else schema.empty_table()
+
+    return packets.groupBy("shard").applyInArrow(step, _struct(zip(schema.names, schema.types, strict=True)))
+
+
+def _watermark(terms: Terms, state: GroupState) -> int:
+    """Spark's watermark in the time column's unit: that of the micro-batch, the same for every shard; NEVER before it has
+    moved."""
+    moment = state.getCurrentWatermarkMs() if terms.waits else 0
+    return moment * terms.tick if moment > 0 else NEVER
+
+
+def _recalled(terms: Terms, number: int, state: GroupState) -> Shard:
+    """The shard as the state store has it. It leaves memory until it is written again."""
+    if not state.exists:
+        return Shard(terms, number)
+    token, snapshot = state.get
+    known = _remembered.take(bytes(token))
+    if known is None or known.terms.marks != terms.marks:
+        return Shard.restore(terms, bytes(snapshot))  # which refuses the state of another stream
+    known.terms = terms
+    return known
+
+
+def _remember(terms: Terms, shard: Shard, state: GroupState) -> int:
+    """Write the shard to the state store, or forget it when it knows nothing; the snapshot's bytes."""
+    if shard.untouched and terms.wakes:  # what has closed is known from Spark's watermark then
+        if state.exists:
+            state.remove()
+        return 0
+    token, snapshot = os.urandom(16), shard.snapshot()
+    state.update((token, snapshot))
+    if terms.wakes and (end := shard.next_end()) is not None:
+        reached = -(-end // terms.tick)  # the first whole millisecond at or past it
+        state.setTimeoutTimestamp(max(reached - 1, state.getCurrentWatermarkMs(), 1))  # Spark calls when it is past that
+    _remembered.put(token, shard, len(snapshot))
+    return len(snapshot)
+
+
+# -- after the shards --------------------------------------------------------------------------------------------
+
+
+def _packed(df: DataFrame, terms: Terms) -> list[Column]:
+    """The result's columns: of `row`, `pair` and `object` all are null but the one that a result row is about; in an
+    acknowledgement all are."""
+    groups = [F.col(f"g{i}").alias(name) for i, name in enumerate(terms.groups)]
+    bounds = [F.col(name) for name in bound_names(terms)]
+    made = {ROW: _row(df, "c")}
+    if terms.pairs:
+        made[PAIR] = F.struct(_row(df, "a").alias("a"), _row(df, "b").alias("b"))
+    if terms.keys:
+        made[OBJECT] = F.struct(*(F.col(f"k{df.columns.index(key)}").alias(key) for key in terms.keys))
+    about = [F.when(F.col("about") == IDENTITIES.index(one), column).alias(one) for one, column in made.items()]
+    said = [F.col(name) for name in ("event", "rank", "score")]
+    return [F.col("query"), *groups, *bounds, *said, *about, F.col("message")]
+
+
+def _row(df: DataFrame, side: str) -> Column:
+    return F.struct(*(F.col(f"{side}{i}").alias(name) for i, name in enumerate(df.columns)))

@@ -1,0 +1,22 @@
+"""Names of the metrics that a streaming query carries in its progress reports: see `progress` for who reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from skyband.spark.control.terms import Terms
+    from skyband.spark.plan import Plan
+
+OBSERVED = "skyband-"  # begins the name of each set of metrics
+PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what is said of an approximate query
+
+
+def observed_tick(plan: Plan | Terms) -> Column:
+    """What one millisecond of Spark's watermark stands for; 0: the times are timestamps."""
+    tick = 0 if pa.types.is_timestamp(plan.time_type) else plan.tick
+    return F.coalesce(F.max(F.lit(tick)), F.lit(tick)).alias("tick")
