@@ -26,11 +26,13 @@ from pyspark.sql import Row, SparkSession
 
 import skyband as sb
 import skyband.spark as sks
+from skyband.spark import progress as progress_module
 from skyband.spark.job import read_job
 from skyband.spark.job_file import JobError
 from skyband.spark.progress import Figures, after
 from skyband.spark.run_job import run_job
 from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together, tell
+from skyband.spark.watching import latency as latency_module
 from skyband.spark.watching.endpoint import Endpoint
 from skyband.spark.watching.exposition import CONTENT_TYPE, Shown, sample, text
 from skyband.spark.watching.latency import Latencies, Sliding
@@ -362,3 +364,14 @@ def test_a_job_whose_port_or_file_cannot_be_had_names_the_line_before_spark_star
         with pytest.raises(JobError) as refused:
             read_job(job_file(tmp_path, ("[trigger]", f"[metrics]\n{content}\n[trigger]")))
         assert f"line {line}: " in str(refused.value) and message in str(refused.value)
+
+
+def test_figures_of_queries_that_come_and_go_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "MOST_QUERIES", 3)
+    monkeypatch.setattr(latency_module, "MOST_QUERIES", 3)
+    before = {"old": 1, "a": 2, "b": 3}
+    assert progress_module._added(before, {"a": 5, "new": 1}) == {"b": 3, "a": 7, "new": 1}
+    latencies = Latencies()
+    for name in ("old", "a", "b", "a", "new"):
+        latencies.add(name, 1, 0.5, None)
+    assert list(latencies.emit) == ["b", "a", "new"] and latencies.emit["a"].quantiles().rows == 2

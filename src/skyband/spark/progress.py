@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from math import isnan
 from typing import Any
 
@@ -16,7 +17,7 @@ from skyband.spark.job_source import BAD
 from skyband.spark.observed import OBSERVED
 from skyband.spark.plan import Plan
 from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together
-from skyband.spark.watching.latency import Latencies, Sliding
+from skyband.spark.watching.latency import MOST_QUERIES, Latencies, Sliding
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Moment = datetime | int
@@ -65,8 +66,8 @@ class Figures:
             "late": self.late[query],
             "nulls": self.nulls.get(query),
             "refused": self.refusals.get(query, 0),
-            "results": self.results[query],
-            "candidates": self.held[query],
+            "results": self.results.get(query, 0),
+            "candidates": self.held.get(query, 0),
             "emit_latency": _spans(self.latencies.emit.get(query)),
             "window_delay": _spans(self.latencies.window.get(query)),
         }
@@ -125,7 +126,7 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         refused=figures.refused + total("refused"),
         refusals=_added(figures.refusals, {name: one.refused for name, one in told.items() if one.refused}),
         results=_added(figures.results, {name: one.results for name, one in told.items()}),
-        held={**figures.held, **{name: one.candidates for name, one in told.items()}},
+        held=_newest(figures.held, {name: one.candidates for name, one in told.items()}),
     )
 
 
@@ -142,7 +143,13 @@ def observed(progress: Any, name: str) -> dict[str, Any]:
 
 
 def _added(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
-    return {name: before.get(name, 0) + now.get(name, 0) for name in {**before, **now}}
+    return _newest(before, {name: before.get(name, 0) + count for name, count in now.items()})
+
+
+def _newest(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    """Figures by query; where queries come and go by the thousand, those of the ones heard of last."""
+    found = {name: count for name, count in before.items() if name not in now} | dict(now)
+    return dict(islice(found.items(), max(len(found) - MOST_QUERIES, 0), None))
 
 
 def _note_latencies(latencies: Latencies, told: Mapping[str, Told], progress: Any) -> None:

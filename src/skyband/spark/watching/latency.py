@@ -17,6 +17,10 @@ KEPT = 512
 """Micro-batches that quantiles are taken over: for each query the last that gave it results."""
 
 
+MOST_QUERIES = 1 << 14
+"""Queries whose figures are kept: those heard of last."""
+
+
 class Quantiles(NamedTuple):
     """Seconds, NaN where nothing has been emitted; and all result rows since the start here, with their seconds added up."""
 
@@ -69,6 +73,10 @@ class Latencies:
 
     def add(self, query: str, rows: int, emit: float, window: float | None) -> None:
         """A micro-batch gave a query `rows` result rows, `emit` seconds after its trigger, `window` after the window's end."""
-        self.emit.setdefault(query, Sliding()).add(emit, rows)
-        if window is not None:
-            self.window.setdefault(query, Sliding()).add(window, rows)
+        for spans, span in ((self.emit, emit), (self.window, window)):
+            if span is not None:
+                own = spans.pop(query, None) or Sliding()
+                own.add(span, rows)
+                spans[query] = own  # the last: queries that come and go by the thousand must not stay for ever
+                if len(spans) > MOST_QUERIES:
+                    del spans[next(iter(spans))]
