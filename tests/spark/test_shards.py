@@ -291,6 +291,16 @@ def test_all_kinds_at_once(case: Case, forgetful: bool) -> None:
     check(case, forgetful)
 
 
+def test_a_shard_that_counts_rows_and_waits_for_time_may_be_sent_places_alone() -> None:
+    """One block of the pair space has no row: its shard hears of all rows and holds none."""
+    row = {"x": 1.0, "y": 0.0, "g": "a", "object": "o", "stream": "r", "gone": None}
+    queries = [
+        sb.TopKPairs(name="counted", k=1, score="a.x - b.x", window=sb.CountWindow(4, 2)),
+        sb.TopKPairs(name="timed", k=1, score="a.x - b.x", window=sb.TimeWindow(4, 2)),
+    ]
+    check(Case([{**row, "t": 1, "id": n, "tie": n} for n in range(2)], [0, 0], [0, 0], queries, 5), forgetful=True)
+
+
 # -- deletions ---------------------------------------------------------------------------------------------------
 
 
