@@ -72,6 +72,7 @@ def stream_of(spark: SparkSession, folder: Path, per_batch: int) -> DataFrame:
     return spark.readStream.schema(INPUT).option("maxFilesPerTrigger", per_batch).parquet(str(folder))
 
 
+@pytest.mark.slow
 def test_a_batch_of_all_kinds_equals_the_embedded_engine(spark: SparkSession, folder: Path) -> None:
     df = spark.read.schema(INPUT).parquet(str(folder)).repartition(3)
     results = sks.monitor(df, MIXED, time="ts", arrival="id")

@@ -88,8 +88,8 @@ class Group:
                 results += self._push(number, ordered)
             elif self._tells_late:
                 tally.late[number] += np.count_nonzero(rows[TIME].to_numpy() < self.closed[number])
-        if self.waiting and len(rows):
-            self.open.append(self._awaited(rows))
+        if self.waiting and len(rows) and len(rows := self._awaited(rows)):
+            self.open.append(rows)
             self._sieve()
         return results, tally
 
