@@ -60,7 +60,7 @@ def memory_of(pids: set[int]) -> int:
 
 
 def workers_of(pid: int) -> set[int]:
-    """The Python processes below one."""
+    """The Python workers below a process: Spark's daemon and those it forks."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -72,7 +72,7 @@ def workers_of(pid: int) -> set[int]:
         for child in children.get(stack.pop(), []):
             stack.append(child)
             try:
-                if "pyspark" in Path(f"/proc/{child}/cmdline").read_text():
+                if "pyspark.daemon" in Path(f"/proc/{child}/cmdline").read_text():
                     found.add(child)
             except OSError:
                 continue
