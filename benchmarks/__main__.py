@@ -131,14 +131,15 @@ def spark_command(
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="about a minute, rougher figures; not for rivals")] = False,
     queries: Annotated[str, typer.Option(help="for queries: how many, as in 1,1000")] = "",
+    windows: Annotated[str, typer.Option(help="for queries: of rows or of time, which hold the same here")] = "rows",
     rate: Annotated[int, typer.Option(min=1000, help="for latency: rows a second")] = 50_000,
 ) -> None:
     """skyband on Spark beside Spark's own ways, a hand-written one and Flink; many queries, cores, skew, latency."""
     from benchmarks.spark.command import compare, figures_of, measure  # needs pyspark, the other commands do not
 
     if what != "rivals":
-        title, measured = figures_of(what, quick, queries, rate)
-        _show(title, f"spark-{what}{'-quick' if quick else ''}", measured)
+        title, measured = figures_of(what, quick, queries, windows, rate)
+        _show(title, f"spark-{what}{'-time' if windows == 'time' else ''}{'-quick' if quick else ''}", measured)
     elif check:
         compare(console, settings, scores, systems)
     else:

@@ -24,7 +24,7 @@ class Case:
     """What to run.
 
     `system`: "skyband" (on Spark), "embedded" (one process, one core), "native" (Spark's own, as many streams as queries),
-    "pass-through". `group`: by part, or not. `kind`: parquet or csv.
+    "pass-through". `group`: by part, or not. `kind`: parquet or csv. `per_second`: windows of so many rows a second.
     """
 
     system: str
@@ -36,6 +36,7 @@ class Case:
     group: bool = False
     kind: str = "parquet"
     emit: str = "changes"
+    per_second: int = 0
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def embedded(case: Case) -> dict[str, Any]:
     """The engine without Spark: the same files, the same micro-batches, in one thread."""
-    monitor = sb.Monitor(asked(case.queries, case.setting, case.emit), time="ts")
+    monitor = sb.Monitor(asked(case.queries, case.setting, case.emit, case.per_second), time="ts")
     files = sorted(case.files.iterdir())
     spans: list[tuple[int, float]] = []
     results, begin = 0, perf_counter()
@@ -85,7 +85,9 @@ def _answers(rows: DataFrame, case: Case) -> list[DataFrame]:
     import skyband.spark as sks
 
     group = ["part"] if case.group else []
-    return [sks.monitor(rows, asked(case.queries, case.setting, case.emit), time="ts", group_by=group)]
+    queries = asked(case.queries, case.setting, case.emit, case.per_second)
+    arrival = "id" if case.per_second else None
+    return [sks.monitor(rows, queries, time="ts", group_by=group, arrival=arrival)]
 
 
 def _native(rows: DataFrame, one: dict[str, float], setting: Setting) -> DataFrame:

@@ -22,7 +22,7 @@ from benchmarks.spark.systems import TABLE, session
 from benchmarks.streams import SYNTHETIC
 
 
-def figures_of(what: str, quick: bool, queries: str, rate: int) -> tuple[str, Callable[..., Iterable[Figure]]]:
+def figures_of(what: str, quick: bool, queries: str, windows: str, rate: int) -> tuple[str, Callable[..., Iterable[Figure]]]:
     """The title of a benchmark that gives figures, and what gives them."""
     from benchmarks.spark import flink, latency, spread
     from benchmarks.spark import queries as many
@@ -31,8 +31,10 @@ def figures_of(what: str, quick: bool, queries: str, rate: int) -> tuple[str, Ca
         counts = tuple(int(number) for number in queries.split(",") if number.strip())
     except ValueError:
         raise SystemExit(f"--queries must be whole numbers, as in 1,1000; got {queries!r}") from None
+    if windows not in ("rows", "time"):
+        raise SystemExit(f"--windows must be rows or time; got {windows!r}")
     known: dict[str, tuple[str, Callable[..., Iterable[Figure]]]] = {
-        "queries": ("Many queries on one stream", partial(many.queries, quick=quick, counts=counts)),
+        "queries": ("Many queries on one stream", partial(many.queries, quick=quick, counts=counts, windows=windows)),
         "cores": ("Cores", partial(spread.cores, quick=quick)),
         "skew": ("One hot group", partial(spread.skew, quick=quick)),
         "latency": ("From arrival to change row", partial(latency.latency, quick=quick, rows_a_second=rate)),

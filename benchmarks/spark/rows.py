@@ -82,9 +82,12 @@ def weights(number: int) -> list[dict[str, float]]:
     return [dict(zip(ATTRIBUTES, one, strict=True)) for one in drawn.round(6).tolist()]
 
 
-def asked(number: int, setting: Setting, emit: str = "changes") -> list[sb.TopK]:
-    """As many linear queries of one window."""
-    window = sb.TimeWindow(setting.size_text, setting.slide_text)
+def asked(number: int, setting: Setting, emit: str = "changes", per_second: int = 0) -> list[sb.TopK]:
+    """As many linear queries of one window; of as many rows, if it is told how many a second has: these rows come so evenly
+    that both hold the same."""
+    window: sb.TimeWindow | sb.CountWindow = sb.TimeWindow(setting.size_text, setting.slide_text)
+    if per_second:
+        window = sb.CountWindow(setting.size * per_second, setting.slide * per_second)
     return [
         sb.TopK(name=f"q{i}", k=setting.k, score=sb.linear(one), window=window, emit=emit)
         for i, one in enumerate(weights(number))

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
+import skyband as sb
 from benchmarks.spark import feeder, flink, queries, spread
 from benchmarks.spark.case import Case, Outcome, in_child, outcome
 from benchmarks.spark.case_child import _together
@@ -49,6 +51,16 @@ def test_hot_rows_are_of_one_part_and_few_weights_begin_many() -> None:
     assert [query.name for query in asked(3, SETTING)] == ["q0", "q1", "q2"]
 
 
+def test_windows_of_rows_and_of_time_hold_the_same() -> None:
+    rows, found = Rows(3000, 100, 1).table(), []
+    for per_second in (0, 100):
+        changes = sb.Monitor(asked(2, SETTING, per_second=per_second), time="ts").push(rows)
+        if per_second:  # the last second has not ended, its rows have come
+            changes = changes.filter(pc.less(changes["window_end"], 3000))
+        found.append(changes.select(["query", "event", "rank", "score", "id"]).to_pylist())
+    assert sorted(map(str, found[0])) == sorted(map(str, found[1])) and len(found[0]) > 50
+
+
 def test_streams_side_by_side_are_timed_from_the_first_begin_to_the_last_end() -> None:
     def report(second: int, ms: int) -> dict[str, Any]:
         return {"numInputRows": 100, "timestamp": f"2026-01-05T10:00:{second:02}Z", "durationMs": {"triggerExecution": ms}}
@@ -71,10 +83,10 @@ def test_promises_stand_at_a_thousand_queries_only() -> None:
 
 def test_what_is_not_known_or_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit, match="'speed' is not known; choose from rivals, queries, cores"):
-        figures_of("speed", True, "", 1)
+        figures_of("speed", True, "", "rows", 1)
     with pytest.raises(SystemExit, match="whole numbers, as in 1,1000; got 'many'"):
-        figures_of("queries", True, "many", 1)
-    assert all(figures_of(what, True, "1,2", 1) for what in ("queries", "cores", "skew", "latency", "flink"))
+        figures_of("queries", True, "many", "rows", 1)
+    assert all(figures_of(what, True, "1,2", "time", 1) for what in ("queries", "cores", "skew", "latency", "flink"))
     with pytest.raises(RuntimeError, match=r"exit code 1: .*nobody"):
         in_child("benchmarks.spark.nobody", {}, 60)
     monkeypatch.delenv(flink.PYTHON, raising=False)
