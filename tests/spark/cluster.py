@@ -42,6 +42,7 @@ class Cluster:
     greatest: int = 0  # milliseconds
     results: Rows = field(default_factory=list)
     tallies: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    bounds: dict[str, float] = field(default_factory=dict)  # of the micro-batch, the worst of all groups
 
     @property
     def watermark(self) -> int:
@@ -90,6 +91,10 @@ class Cluster:
         for frame in stateful.answer_micro_batch(self.plan, iter(frames), state, key):
             for name in stateful.tally_names(self.plan):
                 self.tallies[name] += int(frame[name].sum())
+            for at, name in enumerate(stateful.bound_columns(self.plan)):
+                of_objects = self.plan.inexact[at] in [query.name for query in self.plan.across]
+                worst = min if of_objects else max
+                self.bounds[name] = worst(self.bounds.get(name, float(of_objects)), float(frame[name].iloc[0]))
             sent.append(pa.table({"to": frame["to"], "results": pa.array(frame["results"], pa.binary())}))
         if state.exists:
             if state._updated or stored is None:

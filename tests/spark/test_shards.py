@@ -7,18 +7,23 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from cluster import Cluster, batch_answer
 from hypothesis import given
 from hypothesis import strategies as st
+from killable_kinds import MIXED
 
 import skyband as sb
-from skyband.errors import QueryError, SchemaError
+from skyband.errors import QueryError, SchemaError, StateError
 from skyband.score import bind, bind_where
 from skyband.spark import plan as planning
 from skyband.spark.plan import Plan, make_request
-from skyband.spark.shards import spark_hash
+from skyband.spark.reduce import reduced
+from skyband.spark.shards import MANY, spark_hash
+from skyband.spark.warm import warm
+from skyband.state import table_from_bytes
 
 SCHEMA = pa.schema(
     [
@@ -262,23 +267,13 @@ def check(case: Case, forgetful: bool) -> None:
 # -- the kinds ---------------------------------------------------------------------------------------------------
 
 
-@given(cases(("time", "count"), ("pairs",), arrival=False), st.booleans())
+@given(st.booleans().flatmap(lambda arrival: cases(("time", "count"), ("pairs",), arrival)), st.booleans())
 def test_pairs_in_blocks_equal_the_embedded_engine(case: Case, forgetful: bool) -> None:
     check(case, forgetful)
 
 
-@given(cases(("time", "count"), ("pairs",), arrival=True), st.booleans())
-def test_pairs_in_blocks_with_an_arrival_column(case: Case, forgetful: bool) -> None:
-    check(case, forgetful)
-
-
-@given(cases(("time", "count"), ("across",), arrival=False), st.booleans())
+@given(st.booleans().flatmap(lambda arrival: cases(("time", "count"), ("across",), arrival)), st.booleans())
 def test_objects_by_key_equal_the_embedded_engine(case: Case, forgetful: bool) -> None:
-    check(case, forgetful)
-
-
-@given(cases(("time", "count"), ("across",), arrival=True), st.booleans())
-def test_objects_by_key_with_an_arrival_column(case: Case, forgetful: bool) -> None:
     check(case, forgetful)
 
 
@@ -294,3 +289,174 @@ def test_many_scores_are_answered_over_the_columns_themselves(case: Case, forget
 @given(cases(("time", "count"), ("ranked", "pairs", "across"), arrival=False), st.booleans())
 def test_all_kinds_at_once(case: Case, forgetful: bool) -> None:
     check(case, forgetful)
+
+
+# -- deletions ---------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def keyed_cases(draw: st.DrawFn, arrival: bool) -> Case:
+    """Rows and deletions; some delete nothing, some rows have the key of a live one, or none."""
+    case = draw(cases(("count",), ("ranked",), arrival))
+    keys = st.integers(0, 12) | st.none()
+    rows = [{**row, "gone": draw(st.sampled_from([False, False, True, None])), "id": draw(keys)} for row in case.rows]
+    queries = [query for query in case.queries if isinstance(query, sb.TopK)]
+    queries = [replace(query, emit="changes") if query.emit == "snapshots" else query for query in queries]
+    queries = queries or [sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(6, 2))]
+    return replace(case, rows=rows, queries=queries, keyed=True, lateness=0)
+
+
+@given(keyed_cases(arrival=False), st.booleans())
+def test_deletions_come_in_the_order_of_the_stream(case: Case, forgetful: bool) -> None:
+    cluster, watermark = play(case, forgetful)
+    assert seen(case, cluster.results) == expected(case, cluster.plan, watermark)
+    assert seen(case, batch_answer(cluster.plan, tasks_of(case, cluster.plan))) == expected(case, cluster.plan, None)
+
+
+def test_rows_whose_keys_cannot_be_taken_are_counted() -> None:
+    rows = [
+        {"t": t, "x": float(t), "y": 0.0, "g": "a", "id": key, "object": "o", "stream": "r", "gone": gone, "tie": t}
+        for t, (key, gone) in enumerate([(1, False), (1, False), (None, False), (1, True), (1, False), (7, True), (None, True)])
+    ]
+    query = sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(5))
+    case = Case(rows, [0] * 7, [0] * 7, [query], 2, keyed=True, arrival=False)
+    cluster, _ = play(case, forgetful=True)
+    assert cluster.tallies["refused"] == 2
+    assert [(event, who) for _, event, _, _, who in seen(case, cluster.results)[(), "q"]] == [
+        ("enter", 1),
+        ("leave", 1),
+        ("enter", 1),
+    ]
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "given", "error", "says"),
+    [
+        (sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(5)), {"key": "id"}, QueryError, "deletes="),
+        (sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(5)), {"deletes": "gone"}, QueryError, "key="),
+        (
+            sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(5)),
+            {"key": "id", "deletes": "x"},
+            SchemaError,
+            "must be boolean",
+        ),
+        (sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(5)), {"key": "x", "deletes": "gone"}, SchemaError, "texts"),
+        (
+            sb.TopK(name="q", k=1, score="x", window=sb.TimeWindow(5, 5)),
+            {"key": "id", "deletes": "gone"},
+            QueryError,
+            "CountWindow",
+        ),
+        (
+            sb.TopKPairs(name="q", k=1, score="a.x - b.x", window=sb.CountWindow(5)),
+            {"key": "id", "deletes": "gone"},
+            QueryError,
+            "another monitor",
+        ),
+        (sb.TopKPairs(name="q", k=1, score="a.z - b.x", window=sb.CountWindow(5)), {}, SchemaError, "'z'"),
+        (sb.TopKPairs(name="q", k=1, score="a.g - b.x", window=sb.CountWindow(5)), {}, SchemaError, "'g'"),
+        (
+            sb.TopKAcross(name="q", k=1, key="x", stream="stream", value="x", streams=["r"], window=sb.CountWindow(5)),
+            {},
+            SchemaError,
+            "name objects",
+        ),
+        (sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(5)), {"spread": 0}, QueryError, "shards must be"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_with_a_remedy(
+    query: Any, given: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        make_request(SCHEMA, [query], "t", 0, [], "id", **given)
+
+
+def test_a_function_as_one_of_very_many_scores_is_refused() -> None:
+    window = sb.CountWindow(5)
+    many = [sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": 1.0, "y": float(n)}), window=window) for n in range(70)]
+    assert make_request(SCHEMA, many, "t", 0, [], "id").plan.scores == 0
+    with pytest.raises(QueryError, match=r"'odd'.*expression"):
+        make_request(SCHEMA, [*many, sb.TopK(name="odd", k=1, score=lambda c: c["x"], window=window)], "t", 0, [], "id")
+
+
+def test_a_column_with_an_inner_name_is_refused() -> None:
+    schema = pa.schema([*SCHEMA, ("#tie", pa.int64())])
+    pairs = sb.TopKPairs(name="q", k=1, score="a.x - b.x", window=sb.CountWindow(5))
+    with pytest.raises(SchemaError, match=r"'#tie'.*rename"):
+        make_request(schema, [pairs], "t", 0, [], "id")
+
+
+def test_another_number_of_shards_on_an_old_state_is_refused() -> None:
+    pairs = sb.TopKPairs(name="q", k=1, score="a.x - b.x", window=sb.CountWindow(5))
+    row = {"t": 1, "x": 1.0, "y": 0.0, "g": "a", "id": 1, "object": "o", "stream": "r", "gone": None, "tie": 1}
+    case = Case([row], [0], [0], [pairs], 2)
+    cluster, _ = play(case, forgetful=True)
+    other = replace(case, spread=3)
+    with pytest.raises(StateError, match="shards=2 is gone, shards=3 is new"):
+        Cluster(other.plan, True, store=cluster.store).batch(tasks_of(other, other.plan))
+
+
+def test_queries_on_many_scores_are_dealt_out_whole_and_once() -> None:
+    many = [
+        sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": 1.0, "y": float(n)}), window=sb.CountWindow(50 + n % 2))
+        for n in range(400)
+    ]
+    plan = make_request(SCHEMA, many, "t", 0, [], "id", spread=4).plan
+    dealt = [query.name for shard in plan.shards for pace in shard.paces for query in pace.queries]
+    assert len(plan.shards) == 4 and sorted(dealt) == sorted(query.name for query in many)
+    assert {spread % 4 for spread in (spark_hash(shard.address) for shard in plan.shards)} == {0, 1, 2, 3}
+    assert len(make_request(SCHEMA, many[:100], "t", 0, [], "id", spread=4).plan.shards) == 1
+
+
+def test_rows_that_no_query_of_a_shard_can_rank_do_not_travel() -> None:
+    window = sb.TimeWindow(10, 5)
+    many = [
+        sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": 1.0, "y": n / 7}), where={"x": (2.0, 3.0)}, window=window)
+        for n in range(70)
+    ]
+    rows = [
+        {"t": n, "x": n % 5.0, "y": 1.0, "g": "a", "id": n, "object": "o", "stream": "r", "gone": None, "tie": n}
+        for n in range(50)
+    ]
+    case = Case(rows, [0] * 50, [0] * 50, many, 1)
+    travelled = [part for part in reduced(case.plan, tasks_of(case, case.plan)[0]) if part["shard"][0].as_py()]
+    assert sum(len(table_from_bytes(part["rows"][0].as_buffer())) for part in travelled) == 20
+    check(case, forgetful=True)
+
+
+def test_kernels_of_every_kind_can_be_loaded_ahead() -> None:
+    window = sb.TimeWindow("10 seconds", "1 second")
+    warm(MIXED)
+    warm([sb.TopK(name=f"q{n}", k=2, score=sb.linear({"x": 1.0, "y": n / 3}), window=window) for n in range(MANY + 1)])
+
+
+# -- approximate answers -----------------------------------------------------------------------------------------
+
+
+def test_approximate_answers_are_those_of_the_embedded_engine_and_say_their_bound() -> None:
+    """A probabilistic algorithm, and objects with a precision: one shard, whatever the spread."""
+    generator = np.random.default_rng(3)
+    rows = [
+        {
+            **{"t": n, "x": float(generator.random()), "y": 0.0, "g": "a", "id": n, "object": f"o{generator.integers(0, 40)}"},
+            **{"stream": STREAMS[n % 2], "gone": None, "tie": n},
+        }
+        for n in range(400)
+    ]
+    roughly = sb.TopK(name="rough", k=3, score="x", window=sb.CountWindow(60, 5), algorithm="probabilistic", error=0.2)
+    objects = sb.TopKAcross(
+        **{"name": "share", "k": 3, "key": "object", "stream": "stream", "value": "x", "streams": STREAMS, "precision": 0.7},
+        **{"window": sb.CountWindow(80, 10), "ranges": (0, 1), "repeats": 4},
+    )
+    case = Case(rows, [n // 50 for n in range(400)], [n % 2 for n in range(400)], [roughly, objects], 3)
+    cluster, watermark = play(case, forgetful=True)
+    assert seen(case, cluster.results) == expected(case, cluster.plan, watermark)
+    monitor = sb.Monitor([roughly, objects])
+    monitor.push(as_table(roughly, rows))
+    assert cluster.plan.inexact == ("rough", "share")
+    assert cluster.bounds["bound_0"] == monitor.stats("rough")["missed_at_most"] > 0
+    assert 0 < cluster.bounds["bound_1"] <= 1
+    assert make_request(SCHEMA, [replace(roughly, algorithm="auto")], "t", 0, [], "id").plan.inexact == ()

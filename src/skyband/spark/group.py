@@ -230,6 +230,20 @@ class Group:
             held += 0 if monitor is None else sum(lane.candidates for lane in monitor._lanes)
         return held
 
+    def bounds(self) -> list[float]:
+        """For each inexact query of the plan what the engine says of its answers: the share that is right, for one across
+        streams, or how many rows that ranked were missed, at most. As good as exact for those that are not answered here."""
+        across = {query.name for query in self.plan.across}
+        said = {name: 1.0 if name in across else 0.0 for name in self.plan.inexact}
+        for monitor in self.monitors if said else ():
+            for lane in () if monitor is None else monitor._lanes:
+                for at, member in enumerate(lane.members):
+                    if member.query.name in said and member.query.name in across:
+                        said[member.query.name] = 1.0 if lane.precision is None else lane.precision
+                    elif member.query.name in said:
+                        said[member.query.name] = lane.missed_at_most(at)
+        return list(said.values())
+
     # -- state ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:

@@ -18,18 +18,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from skyband.errors import QueryError, SchemaError
 from skyband.query import Query, Threshold, TopK
 from skyband.spark.control.steps import is_dated, steered
-from skyband.spark.control.terms import make_terms
+from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema
 from skyband.spark.paces import score_of, slide_of
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.stateful import TO, answer_batch, answer_micro_batch, put_together, tally_names
+from skyband.spark.stateful import TO, answer_batch, answer_micro_batch, bound_columns, put_together, tally_names
 from skyband.state import table_from_bytes
 from skyband.window import Duration
 
@@ -71,11 +71,31 @@ def monitor(
               the columns named by `time` and `arrival`. Each is acknowledged by a row of its own, with a column `message`;
               queries are then shared out over `shards` by name, one unless told
     """
-    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
     if control is not None:
-        return _steered(df, control, queries, time, lateness, groups, arrival, 1 if shards is None else shards, key or deletes)
-    spread = _spread(df, groups) if shards is None else shards
-    request = make_request(_arrow_schema(df), queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
+        terms = terms_for(
+            df,
+            control,
+            queries,
+            time=time,
+            lateness=lateness,
+            key=key,
+            deletes=deletes,
+            group_by=group_by,
+            arrival=arrival,
+            shards=shards,
+        )
+        return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
+    request = request_for(
+        df,
+        queries,
+        time=time,
+        lateness=lateness,
+        key=key,
+        deletes=deletes,
+        group_by=group_by,
+        arrival=arrival,
+        shards=shards,
+    )
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan
     parts = _reduced(prepared, plan)
@@ -83,28 +103,49 @@ def monitor(
     return flat.select(*_packed(df, plan))
 
 
-def _steered(
+def request_for(
+    df: DataFrame,
+    queries: Iterable[Query] | Query,
+    *,
+    time: str | None = None,
+    lateness: Duration = 0,
+    key: str | None = None,
+    deletes: str | None = None,
+    group_by: Iterable[str] = (),
+    arrival: str | None = None,
+    shards: int | None = None,
+) -> Request:
+    """What `monitor` asks for, checked against the columns of `df`."""
+    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    spread = _spread(df, groups) if shards is None else shards
+    schema = _arrow_schema(df)
+    return make_request(schema, queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
+
+
+def terms_for(
     df: DataFrame,
     control: DataFrame,
     queries: Iterable[Query] | Query,
-    time: str | None,
-    lateness: Duration,
-    groups: tuple[str, ...],
-    arrival: str | None,
-    shards: int,
-    deleting: str | None,
-) -> DataFrame:
-    """The same while queries come and go."""
-    if deleting is not None:
+    *,
+    time: str | None = None,
+    lateness: Duration = 0,
+    key: str | None = None,
+    deletes: str | None = None,
+    group_by: Iterable[str] = (),
+    arrival: str | None = None,
+    shards: int | None = None,
+) -> Terms:
+    """The same while queries come and go by `control`."""
+    if key is not None or deletes is not None:
         raise QueryError(
             "a stream with commands cannot delete rows: a query that is added later would have to know which are gone; leave "
             "key= and deletes= out, or control="
         )
     dated = is_dated(df, control, time, arrival)
-    terms = make_terms(
-        _arrow_schema(df), queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated, shards=shards
-    )
-    return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
+    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    spread = 1 if shards is None else shards
+    schema = _arrow_schema(df)
+    return make_terms(schema, queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated, shards=spread)
 
 
 def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
@@ -189,6 +230,7 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
         return answer_micro_batch(plan, frames, state, key)
 
     tallies = [StructField(name, LongType()) for name in tally_names(plan)]
+    tallies += [StructField(name, DoubleType()) for name in bound_columns(plan)]
     output = StructType([StructField(TO, StringType()), StructField("results", BinaryType()), *tallies])
     kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
     answered = parts.groupBy(*plan.group_types).applyInPandasWithState(step, output, kept, "append", timeout)
@@ -213,7 +255,12 @@ def _observed(plan: Plan) -> list[Column]:
     for at, query in enumerate(plan.across):
         slot = plan.scores + len(plan.asked) + at
         named[f"refused {query.name}"] = f"nulls_{slides.index(slide_of(query))}_{slot}"
-    return [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+    sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+    across = [query.name for query in plan.across]
+    for name, column in zip(plan.inexact, bound_columns(plan), strict=True):  # the worst of all groups
+        worst = F.min(column).alias(f"precision {name}") if name in across else F.max(column).alias(f"missed at most {name}")
+        sums.append(worst)
+    return sums
 
 
 def _batch(parts: DataFrame, plan: Plan) -> DataFrame:

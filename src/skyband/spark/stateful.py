@@ -40,6 +40,11 @@ def tally_names(plan: Plan) -> list[str]:
     return names + [f"nulls_{number}_{slot}" for number in range(len(plan.paces)) for slot in range(plan.slots)]
 
 
+def bound_columns(plan: Plan) -> list[str]:
+    """What is said of approximate answers, as columns of numbers."""
+    return [f"bound_{at}" for at in range(len(plan.inexact))]
+
+
 def answer_micro_batch(
     plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState, key: tuple[Any, ...] = ()
 ) -> Iterator[pd.DataFrame]:
@@ -68,8 +73,9 @@ def answer_micro_batch(
     addressed = list(_addressed(group, results, key))
     size = _remember(plan, group, state)
     told = [tally.rows, tally.null_times, group.candidates, size, refused, *tally.late, *tally.nulls.reshape(-1)]
-    lines = [[to, data, *(told if at == 0 else [0] * len(told))] for at, (to, data) in enumerate(addressed)]
-    yield pd.DataFrame(lines, columns=[TO, "results", *tally_names(plan)])
+    bounds, nothing = group.bounds(), [0] * len(told)
+    lines = [[to, data, *(told if at == 0 else nothing), *bounds] for at, (to, data) in enumerate(addressed)]
+    yield pd.DataFrame(lines, columns=[TO, "results", *tally_names(plan), *bound_columns(plan)])
 
 
 def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.Table:
