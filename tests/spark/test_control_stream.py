@@ -200,7 +200,9 @@ def test_a_batch_obeys_every_command_at_its_time(spark: SparkSession, tmp_path: 
     assert acknowledged(results) == expected_acknowledgements()
 
 
-@pytest.mark.parametrize(("grouped", "shards"), [(True, 1), pytest.param(False, 3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("grouped", "shards"), [(False, 1), *(pytest.param(*given, marks=pytest.mark.slow) for given in ((True, 1), (False, 3)))]
+)
 def test_a_stream_obeys_as_a_monitor_does_and_goes_on_after_a_restart(
     spark: SparkSession, tmp_path: Path, grouped: bool, shards: int
 ) -> None:

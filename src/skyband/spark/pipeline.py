@@ -23,7 +23,7 @@ from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, Stru
 from skyband.errors import QueryError, SchemaError
 from skyband.query import Query
 from skyband.spark.control.steps import is_dated, steered
-from skyband.spark.control.terms import make_terms
+from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
 from skyband.spark.observed import MISSED, OBSERVED, PRECISION, observed_tick
 from skyband.spark.plan import TIE, Plan, Request, make_request
@@ -72,8 +72,19 @@ def monitor(
               queries are then shared out over `shards` by name, one unless told
     """
     if control is not None:
-        groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
-        return _steered(df, control, queries, time, lateness, groups, arrival, 1 if shards is None else shards, key or deletes)
+        terms = terms_for(
+            df,
+            control,
+            queries,
+            time=time,
+            lateness=lateness,
+            key=key,
+            deletes=deletes,
+            group_by=group_by,
+            arrival=arrival,
+            shards=shards,
+        )
+        return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
     request = request_for(
         df,
         queries,
@@ -111,28 +122,30 @@ def request_for(
     return make_request(schema, queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
 
 
-def _steered(
+def terms_for(
     df: DataFrame,
     control: DataFrame,
     queries: Iterable[Query] | Query,
-    time: str | None,
-    lateness: Duration,
-    groups: tuple[str, ...],
-    arrival: str | None,
-    shards: int,
-    deleting: str | None,
-) -> DataFrame:
-    """The same while queries come and go."""
-    if deleting is not None:
+    *,
+    time: str | None = None,
+    lateness: Duration = 0,
+    key: str | None = None,
+    deletes: str | None = None,
+    group_by: Iterable[str] = (),
+    arrival: str | None = None,
+    shards: int | None = None,
+) -> Terms:
+    """The same while queries come and go by `control`."""
+    if key is not None or deletes is not None:
         raise QueryError(
             "a stream with commands cannot delete rows: a query that is added later would have to know which are gone; leave "
             "key= and deletes= out, or control="
         )
     dated = is_dated(df, control, time, arrival)
-    terms = make_terms(
-        _arrow_schema(df), queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated, shards=shards
-    )
-    return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
+    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    spread = 1 if shards is None else shards
+    schema = _arrow_schema(df)
+    return make_terms(schema, queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated, shards=spread)
 
 
 def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:

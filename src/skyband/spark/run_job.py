@@ -27,12 +27,11 @@ from skyband.query import Threshold, TopK, TopKPairs
 from skyband.seating import place
 from skyband.spark.board import Board
 from skyband.spark.committed import READABLE, Committed
-from skyband.spark.control.steps import is_dated
-from skyband.spark.control.terms import Terms, make_terms
+from skyband.spark.control.terms import Terms
 from skyband.spark.job import Job
 from skyband.spark.job_checks import check_checkpoint, check_surroundings, local
 from skyband.spark.job_source import BAD, read
-from skyband.spark.pipeline import monitor, request_for
+from skyband.spark.pipeline import monitor, request_for, terms_for
 from skyband.spark.plan import Plan
 from skyband.spark.progress import Figures, ProgressListener
 from skyband.spark.scores import condition_column, score_column
@@ -141,25 +140,12 @@ def _commands(spark: SparkSession, job: Job) -> DataFrame | None:
 
 def _terms(rows: DataFrame, commands: DataFrame, job: Job) -> Terms:
     """The same as `_plan` where queries come and go."""
-    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
-    schema, stream = to_arrow_schema(rows.schema, timezone=zone), job.stream
     try:
-        dated = is_dated(rows, commands, stream.time, stream.arrival)
-    except SkybandError as problem:
-        raise job.document.problem(("control",), str(problem)) from None
-    try:
-        return make_terms(
-            schema,
-            job.queries,
-            time=stream.time,
-            lateness=stream.lateness,
-            groups=stream.group_by,
-            arrival=stream.arrival,
-            dated=dated,
-        )
+        return terms_for(rows, commands, job.queries, **vars(job.stream))
     except SkybandError as problem:
         asked = [i for i, query in enumerate(job.queries) if f"query {query.name!r}" in str(problem)]
-        where: tuple[str | int, ...] = ("query", asked[0], "name") if asked else ("stream",)
+        section = "control" if "control" in str(problem) else "stream"
+        where: tuple[str | int, ...] = ("query", asked[0], "name") if asked else (section,)
         raise job.document.problem(where, str(problem)) from None
 
 
