@@ -43,6 +43,7 @@ class Cluster:
     results: Rows = field(default_factory=list)
     tallies: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     told: list[bytes] = field(default_factory=list)  # of queries, by every group called
+    bounds: dict[str, float] = field(default_factory=dict)  # of the micro-batch, the worst of all groups
 
     @property
     def watermark(self) -> int:
@@ -92,6 +93,10 @@ class Cluster:
             for name in stateful.TALLIES:
                 self.tallies[name] += int(frame[name].sum())
             self.told += frame["told"].dropna().tolist()
+            for at, name in enumerate(stateful.bound_columns(self.plan)):
+                of_objects = self.plan.inexact[at] in [query.name for query in self.plan.across]
+                worst = min if of_objects else max
+                self.bounds[name] = worst(self.bounds.get(name, float(of_objects)), float(frame[name].iloc[0]))
             sent.append(pa.table({"to": frame["to"], "results": pa.array(frame["results"], pa.binary())}))
         if state.exists:
             if state._updated or stored is None:

@@ -63,7 +63,17 @@ SLIPS = {
     "lateness": (('"2 seconds"', '"2 secs ago"'), 11, "is not a duration"),
     "negative lateness": (('"2 seconds"', "-1"), 11, "must not be negative"),
     "no time": (('time = "ts"\n', ""), 18, 'add time = "..." to [stream]'),
-    "a key": (('arrival = "id"', 'key = "id"'), 13, "take it out"),
+    "a key and no deletions": (('arrival = "id"', 'key = "id"'), 13, "needs 'deletes' beside it"),
+    "no shards": (('arrival = "id"', "shards = 0"), 13, "at least 1"),
+    "a kind that is none": (('name = "best"', 'name = "best"\nkind = "pair"'), 17, "use one of 'top', 'threshold'"),
+    "a pair's score of one side": (('score = "price"', 'kind = "pairs"\nscore = "price"'), 19, "without a side"),
+    "a distance of nothing": (('score = "price"', 'kind = "pairs"\nscore = { distance = [] }'), 19, "one or more columns"),
+    "no streams": (
+        ('score = "price"', 'kind = "across"\nkey = "id"\nstream = "venue"\nvalue = "price"'),
+        20,
+        "needs 'streams'",
+    ),
+    "a bound that is none": (('k = 3\nscore = "price"', 'kind = "threshold"\nabove = "3"\nscore = "price"'), 18, "above"),
     "groups": (('["venue"]', "[1]"), 12, "must be names of columns"),
     "a format of source": (('format = "parquet"', 'format = "parqet"'), 4, "did you mean 'parquet'?"),
     "a format of sink": (('format = "memory"', 'format = "memry"'), 31, "did you mean 'memory'?"),
@@ -268,3 +278,62 @@ def test_a_signal_that_comes_while_its_flag_is_waited_for_is_heard() -> None:
             while not stop.wait(0.0002):
                 pass
             timer.join()
+
+
+KINDS = """
+[[query]]
+kind = "threshold"
+name = "dear"
+above = 0.9
+score = "price"
+window = { rows = 100, slide = 10 }
+
+[[query]]
+kind = "pairs"
+name = "near"
+k = 3
+score = { distance = ["price"], metric = "l1" }
+where = "a.id != b.id"
+order = "desc"
+window = { size = "10 seconds", slide = "1 second" }
+
+[[query]]
+kind = "across"
+name = "busy"
+k = 2
+key = "id"
+stream = "venue"
+value = "price"
+streams = ["north", "south"]
+combine = { north = 1.0, south = 2.0 }
+ranges = { north = [0, 1] }
+window = { size = "10 seconds", slide = "1 second" }
+"""
+
+
+def test_a_job_may_ask_every_kind_of_query(tmp_path: Path) -> None:
+    file = job_file(tmp_path)
+    file.write_text(file.read_text().replace("[sink]", KINDS + "\n[sink]"))
+    job = read_job(file)
+    window = sb.TimeWindow("10 seconds", "1 second")
+    assert job.queries[2:] == (
+        sb.Threshold(name="dear", above=0.9, score="price", window=sb.CountWindow(100, 10)),
+        sb.TopKPairs(
+            name="near", k=3, score=sb.pair_distance(["price"], "l1"), where="a.id != b.id", order="desc", window=window
+        ),
+        sb.TopKAcross(
+            name="busy",
+            k=2,
+            key="id",
+            stream="venue",
+            value="price",
+            streams=["north", "south"],
+            combine={"north": 1.0, "south": 2.0},
+            ranges={"north": (0, 1)},
+            window=window,
+        ),
+    )
+    words = dict(describe(job))
+    assert words["query dear"].startswith("all with price above 0.9, of the last 100 rows")
+    assert words["query near"].startswith("the 3 pairs with the largest abs(a.price - b.price), where a.id != b.id")
+    assert words["query busy"].startswith("the 2 id with the largest weighted sum of price over venue north, south")

@@ -3,19 +3,27 @@ partitioning, a restart in between."""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections import Counter
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import killable_kinds
+import numpy as np
 import pyarrow as pa
 import pytest
 from killable_kinds import INPUT, MIXED, visits
 from pyspark.sql import DataFrame, SparkSession
-from test_pipeline import in_order, streamed, write_files
+from pyspark.sql import functions as F
+from test_pipeline import committed, in_order, start, streamed, write_files
 
 import skyband as sb
 import skyband.spark as sks
 from skyband.spark.progress import figures_of
+from skyband.spark.shards import spark_hash
 
 Found = list[tuple[Any, ...]]
 
@@ -64,6 +72,7 @@ def stream_of(spark: SparkSession, folder: Path, per_batch: int) -> DataFrame:
     return spark.readStream.schema(INPUT).option("maxFilesPerTrigger", per_batch).parquet(str(folder))
 
 
+@pytest.mark.slow
 def test_a_batch_of_all_kinds_equals_the_embedded_engine(spark: SparkSession, folder: Path) -> None:
     df = spark.read.schema(INPUT).parquet(str(folder)).repartition(3)
     results = sks.monitor(df, MIXED, time="ts", arrival="id")
@@ -73,17 +82,102 @@ def test_a_batch_of_all_kinds_equals_the_embedded_engine(spark: SparkSession, fo
     assert {row.query for row in got} == {query.name for query in MIXED}
 
 
-@pytest.mark.parametrize(("per_batch", "partitions", "shards"), [(6, 1, 4), (1, 3, 2)])
-def test_a_stream_of_all_kinds_equals_the_embedded_engine(
-    spark: SparkSession, folder: Path, tmp_path: Path, per_batch: int, partitions: int, shards: int
-) -> None:
-    stream = stream_of(spark, folder, per_batch).repartition(partitions)
-    results = sks.monitor(stream, MIXED, time="ts", lateness="2 seconds", arrival="id", shards=shards)
-    rows, progress = streamed(spark, results, tmp_path / "checkpoint", "all_kinds")
-    closed = max(row.window_end_time for row in rows if row.window_end_time is not None)
-    assert in_order(on_spark(rows)) == in_order(embedded(MIXED, visits(600), closed))
-    figures = figures_of(progress)
-    assert len(progress[0].sources) == 1 and figures.rows == 600
+def closed_by(table: pa.Table) -> datetime:
+    """The watermark once all rows have come, two seconds behind the newest: without groups they close windows at once."""
+    return max(table["ts"].to_pylist()).replace(tzinfo=None) - timedelta(seconds=2)
+
+
+def test_a_stream_of_all_kinds_equals_the_embedded_engine_across_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    """One file a micro-batch, then, from the checkpoint, all others at once, in other partitions."""
+    source = tmp_path / "in"
+    write_files(source, visits(600), 6)
+    later = [path.rename(tmp_path / path.name) for path in sorted(source.iterdir())[3:]]
+    before = written(monitored(stream_of(spark, source, 1).repartition(3)), tmp_path)
+    first = spark.read.parquet(str(tmp_path / "out")).count()
+    for path in later:
+        path.rename(source / path.name)
+    after = written(monitored(stream_of(spark, source, 6)), tmp_path)
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert in_order(on_spark(rows)) == in_order(embedded(MIXED, visits(600), closed_by(visits(600))))
+    assert first > 100 and len(rows) > first + 100
+    assert all(len(record.sources) == 1 for record in before + after)  # one pass over the source
+    figures = figures_of(before + after)
     emitted = Counter(row.query for row in rows)
-    assert figures.results == {name: emitted[name] for name in figures.results} and set(emitted) <= set(figures.results)
-    assert set(figures.late) == {query.name for query in MIXED if query.emit != "none"}
+    assert figures.rows == 600 and figures.results == {name: emitted[name] for name in figures.results}
+    assert set(emitted) <= set(figures.results) and set(figures.late) == {one.name for one in MIXED if one.emit != "none"}
+
+
+def written(results: DataFrame, folder: Path) -> list[Any]:
+    """The progress records of a run over everything there is."""
+    writer = results.writeStream.format("parquet").option("path", str(folder / "out"))
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return list(query.recentProgress)
+
+
+def monitored(stream: DataFrame) -> DataFrame:
+    return sks.monitor(stream, MIXED, time="ts", lateness="2 seconds", arrival="id", shards=2)
+
+
+def test_groups_have_pairs_and_objects_of_their_own(spark: SparkSession, folder: Path) -> None:
+    df = spark.read.schema(INPUT).parquet(str(folder))
+    asked = [query for query in MIXED if query.name in ("near", "busy", "best")]
+    got = sks.monitor(df, asked, time="ts", arrival="id", group_by=["door"], shards=2).collect()
+    table = visits(600)
+    expected = []
+    for door in ("front", "back"):
+        own = table.filter(pa.compute.equal(table["door"], door))
+        expected += [(door, *row) for row in embedded(asked, own)]
+    assert in_order((row.door, *found) for row, found in zip(got, on_spark(got), strict=True)) == in_order(expected)
+
+
+def test_a_hundred_scores_and_deletions_over_one_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """Queries by the dozen in two shards, rows that are deleted by key: each row and deletion in the order of its id."""
+    table = visits(300)
+    generator = np.random.default_rng(5)
+    gone = generator.random(300) < 0.1
+    key = np.where(gone, generator.integers(0, 300, 300), np.arange(300))
+    table = table.append_column("key", pa.array(key)).append_column("gone", pa.array(gone))
+    write_files(tmp_path / "in", table, 3)
+    asked = [
+        sb.TopK(name=f"q{n}", k=2, score=sb.linear({"x": n / 140, "y": 1 - n / 140}), window=sb.CountWindow(60, 4))
+        for n in range(140)
+    ]
+    schema = f"{INPUT}, key long, gone boolean"
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in")).repartition(2)
+    results = sks.monitor(stream, asked, arrival="id", key="key", deletes="gone", shards=2)
+    assert results.columns == ["query", "window_start", "window_end", "event", "rank", "score", "row"]
+    rows, _ = streamed(spark, results, tmp_path / "checkpoint", "deleted")
+    monitor, found = sb.Monitor(asked, key="key"), []
+    for at in range(300):
+        if gone[at]:
+            found.append(monitor.delete([int(key[at])]))
+        else:
+            found.append(monitor.push(table.slice(at, 1)))
+    names = ["query", "window_end", "event", "rank", "score", "id"]
+    expected = [tuple(row.values()) for row in pa.concat_tables(found).select(names).to_pylist()]
+    assert in_order(expected) == in_order((r.query, r.window_end, r.event, r["rank"], r.score, r.row.id) for r in rows)
+
+
+def test_addresses_are_spread_as_spark_spreads_them(spark: SparkSession) -> None:
+    numbers = spark.range(20).select(F.hash(F.lit(0), F.col("id").cast("int")).alias("hash"))
+    assert [row.hash for row in numbers.collect()] == [spark_hash(number) for number in range(20)]
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_no_kind_misses_or_doubles_a_row(spark: SparkSession, tmp_path: Path) -> None:
+    source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
+    write_files(source, visits(1200), 12)
+    process = start(source, target, checkpoint, 3, script=killable_kinds.__file__)
+    deadline = time.monotonic() + 400
+    while committed(checkpoint) < 3:
+        assert process.poll() is None and time.monotonic() < deadline, (process.communicate()[0] or b"").decode()[-2000:]
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert 3 <= committed(checkpoint) < 12
+    again = start(source, target, checkpoint, 3, script=killable_kinds.__file__)
+    output = again.communicate(timeout=400)[0]
+    assert again.returncode == 0, output.decode()[-3000:]
+    got = spark.read.parquet(str(target)).collect()
+    assert in_order(on_spark(got)) == in_order(embedded(MIXED, visits(1200), closed_by(visits(1200))))

@@ -11,7 +11,8 @@ time.py    rows by time, then arrival; slides close when the watermark passes th
 open_rows.py  where rows wait for that
 crowd.py   many queries with scores of their own over the same attributes
 scores.py  many queries with scores of any form
-across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows
+across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows; across_newest.py:
+           as one part of several
 pairs.py   pairs of rows; pairs_windows.py: their two kinds of windows
 """
 

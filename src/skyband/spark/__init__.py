@@ -1,15 +1,21 @@
 """skyband on Spark: `monitor(df, queries, …)` answers standing queries over a streaming or a batch DataFrame.
 
     pipeline.py   monitor(): the steps as one query of Spark      sessions.py   a session with the settings that matter
-    scores.py     scores as Catalyst columns                      plan.py       what workers are told
+    scores.py     scores as Catalyst columns                      plan.py       what workers are told; paces.py, marks.py
     reduce.py     rows next to the data                           group.py      the windows of one group
     stateful.py   a group's state between micro-batches           warm.py       kernels compiled while Spark starts
     tallies.py    what a group says of each query                 progress.py   figures from Spark's reports
     watching/     metrics(): those figures for other programs
 
+Where a column of scores is not the answer (many scores, pairs, objects, deletions), a group has several states:
+
+    shards.py     which shard answers which query                 needs.py      which rows it can rank
+    addressed.py  rows sent to shards                             shard_group.py  the windows of one shard
+    merge.py      parts of answers put together                   flat.py       how results of all kinds travel
+
 Jobs without code, `skyband run JOB.toml`:
 
-    toml_lines.py, job_file.py, job.py    the file, its lines, the job it describes
+    toml_lines.py, job_file.py, job.py    the file, its lines, the job it describes; job_queries.py: what it asks
     job_checks.py, job_words.py           what is refused before Spark starts; the plan in words
     run_job.py                            running it
     board.py, committed.py                the current tops, from result rows or from what the sink has committed

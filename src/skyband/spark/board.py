@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skyband.query import TopK
+from skyband.query import Query
 
 MOST_GROUPS = 64
 """Groups a board keeps; more would not fit a screen."""
@@ -43,7 +43,7 @@ class Board:
     Of arrivals the last k are kept, the last first.
     """
 
-    def __init__(self, queries: Iterable[TopK], groups: Iterable[str] = ()) -> None:
+    def __init__(self, queries: Iterable[Query], groups: Iterable[str] = ()) -> None:
         self.queries = {query.name: query for query in queries}
         self.groups = tuple(groups)
         self.tops: dict[str, dict[tuple[Any, ...], Top]] = {name: {} for name in self.queries}
@@ -63,12 +63,12 @@ class Board:
                 for top in self.tops[name].values():
                     _rank(top.entries, query.order)
 
-    def _apply(self, query: TopK, result: Mapping[str, Any], end: Any) -> None:
+    def _apply(self, query: Query, result: Mapping[str, Any], end: Any) -> None:
         tops, group = self.tops[query.name], tuple(result[name] for name in self.groups)
         if group not in tops and len(tops) == MOST_GROUPS:
             return
         top = tops.setdefault(group, Top())
-        row = result["row"]
+        row = _shown(result)
         if result["event"] == "top":
             if end != top.end:
                 top.before, top.entries = top.entries, []
@@ -83,6 +83,16 @@ class Board:
             if place is not None:
                 del top.entries[place]
         top.end = end
+
+
+def _shown(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Who a result row is about, as one row: the rows of a pair side by side, or the key of an object."""
+    if (pair := result.get("pair")) is not None:
+        return {f"{side}.{name}": value for side in ("a", "b") for name, value in pair[side].items()}
+    if (thing := result.get("object")) is not None:
+        return {name: value for name, value in thing.items() if value is not None}
+    row: Mapping[str, Any] = result["row"]
+    return row
 
 
 def _rank(entries: list[Entry], order: str) -> None:

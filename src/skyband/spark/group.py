@@ -88,8 +88,8 @@ class Group:
                 results += self._push(number, ordered)
             elif self._tells_late:
                 tally.late[number] += np.count_nonzero(rows[TIME].to_numpy() < self.closed[number])
-        if self.waiting and len(rows):
-            self.open.append(self._awaited(rows))
+        if self.waiting and len(rows) and len(rows := self._awaited(rows)):
+            self.open.append(rows)
             self._sieve()
         return results, tally
 
@@ -256,6 +256,20 @@ class Group:
     def _asked(self, name: str) -> str:
         """The name of the query that one of the monitors' belongs to."""
         return name
+
+    def bounds(self) -> list[float]:
+        """For each inexact query of the plan what the engine says of its answers: the share that is right, for one across
+        streams, or how many rows that ranked were missed, at most. As good as exact for those that are not answered here."""
+        across = {query.name for query in self.plan.across}
+        said = {name: 1.0 if name in across else 0.0 for name in self.plan.inexact}
+        for monitor in self.monitors if said else ():
+            for lane in () if monitor is None else monitor._lanes:
+                for at, member in enumerate(lane.members):
+                    if member.query.name in said and member.query.name in across:
+                        said[member.query.name] = 1.0 if lane.precision is None else lane.precision
+                    elif member.query.name in said:
+                        said[member.query.name] = lane.missed_at_most(at)
+        return list(said.values())
 
     # -- state ---------------------------------------------------------------------------------------------------
 

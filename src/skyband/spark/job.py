@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.query import TopK
-from skyband.score import Score, distance, linear, product
+from skyband.query import Query
 from skyband.spark.job_file import Document, Section, shown
-from skyband.window import CountWindow, Duration, TimeWindow, Window, duration, nanoseconds
+from skyband.spark.job_queries import read_queries
+from skyband.window import Duration, TimeWindow, duration, nanoseconds
 
 FILES = ("parquet", "json", "csv", "orc", "xml", "avro", "text")
 SOURCES = (*FILES, "kafka", "rate", "socket")
@@ -36,7 +36,7 @@ _TYPES = re.findall(
     "boolean byte tinyint short smallint int integer long bigint float real double decimal dec numeric string char varchar "
     "binary date time timestamp timestamp_ltz timestamp_ntz interval array map struct variant",
 )
-_STREAM_KEYS = dict.fromkeys(("time", "lateness", "key", "group_by", "arrival"), "the table [stream]")
+_STREAM_KEYS = dict.fromkeys(("time", "lateness", "key", "deletes", "group_by", "arrival", "shards"), "the table [stream]")
 _ROOT_KEYS = {**_STREAM_KEYS, "queries": "[[query]] blocks, one a query", "path": "the table [source] or [sink]"}
 
 
@@ -59,6 +59,9 @@ class Stream:
     lateness: Duration = 0
     group_by: tuple[str, ...] = ()
     arrival: str | None = None
+    key: str | None = None
+    deletes: str | None = None
+    shards: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class Job:
     name: str
     source: Source
     stream: Stream
-    queries: tuple[TopK, ...]
+    queries: tuple[Query, ...]
     sink: Sink
     trigger: Trigger
     checkpoint: str | None
@@ -111,7 +114,7 @@ def read_job(file: Path) -> Job:
     checkpoint = _place(document, root.take("checkpoint", str, example='checkpoint = "state"'))
     source = _source(root.section("source", example='[source] with format = "parquet"', required=True))
     stream = _stream(root.section("stream", example='[stream] with time = "ts"'))
-    queries = _queries(root)
+    queries = read_queries(root)
     sink = _sink(root.section("sink", example='[sink] with format = "console"', required=True))
     trigger = _trigger(root.section("trigger", example="[trigger] with available_now = true"))
     spark = root.options("spark", '[spark] with "spark.master" = "local[2]"')
@@ -213,10 +216,17 @@ def _stream(table: Section) -> Stream:
     if not all(isinstance(name, str) for name in groups):
         table.fail(f'group_by must be names of columns, as in ["venue"]; got {groups!r}', "group_by")
     arrival = table.take("arrival", str, example='arrival = "offset"')
-    if "key" in table.content:
-        table.fail("'key' is for queries that follow objects; top-k queries rank rows and need none, take it out", "key")
+    key = table.take("key", str, example='key = "id"')
+    deletes = table.take("deletes", str, example='deletes = "is_deletion"')
+    if (key is None) != (deletes is None):
+        missing, there = ("deletes", "key") if deletes is None else ("key", "deletes")
+        what = 'deletes = "...", a boolean column that says which rows are deletions' if deletes is None else 'key = "..."'
+        table.fail(f"{there!r} is for deletions and needs {missing!r} beside it; add {what}, or take {there!r} out", there)
+    shards = table.take("shards", int, example="shards = 4")
+    if shards is not None and shards < 1:
+        table.fail(f"shards must be at least 1, got {shards}", "shards")
     table.finish()
-    return Stream(time, lateness, tuple(groups), arrival)
+    return Stream(time, lateness, tuple(groups), arrival, key, deletes, shards)
 
 
 def _check_lateness(lateness: Duration) -> None:
@@ -262,99 +272,3 @@ def _metrics(table: Section) -> Watched:
     if table.content and port is None and path is None:
         table.fail('[metrics] needs a port, a path or both, as in: port = 9400 or path = "metrics.jsonl"')
     return Watched(port, host, path)
-
-
-# -- queries -----------------------------------------------------------------------------------------------------
-
-
-def _queries(root: Section) -> tuple[TopK, ...]:
-    given = root.take("query", list, example="a [[query]] block", required=True)
-    if not given or not all(isinstance(one, dict) for one in given):
-        root.fail("queries are written as [[query]] blocks, one a query", "query")
-    queries = tuple(_query(Section(root.document, ("query", i), one, "[[query]]")) for i, one in enumerate(given))
-    for i, query in enumerate(queries):
-        if query.name in [other.name for other in queries[:i]]:
-            message = f"two queries are called {query.name!r}; give each a name of its own"
-            raise root.document.problem(("query", i, "name"), message)
-    return queries
-
-
-def _query(table: Section) -> TopK:
-    given: dict[str, Any] = {
-        "name": table.take("name", str, example='name = "hot"', required=True),
-        "k": table.take("k", int, example="k = 10", required=True),
-        "score": _score(table, table.take("score", str, dict, example='score = "price * volume"', required=True)),
-        "window": _window(table),
-        "where": _where(table, table.take("where", str, dict, example='where = "venue == 3"')),
-    }
-    for key, example in (("order", '"asc"'), ("emit", '"snapshots"'), ("algorithm", '"auto"')):
-        value = table.take(key, str, example=f"{key} = {example}")
-        if value is not None:
-            given[key] = value
-    table.finish({"size": "window = { size = ..., slide = ... }", "slide": "window = { size = ..., slide = ... }"})
-    try:
-        return TopK(**given)
-    except QueryError as problem:
-        message = str(problem)
-        start = f"query {given['name']!r}: "
-        word = message.removeprefix(start).split(":")[0].split(" ")[0]
-        key = word if message.startswith(start) and word in given else "algorithm" if "algorithm" in message else "name"
-        raise table.document.problem((*table.path, key), message) from None
-
-
-def _window(table: Section) -> Window:
-    example = 'window = { size = "60 seconds", slide = "1 second" } or { rows = 1000, slide = 10 }'
-    content = table.take("window", dict, example=example, required=True)
-    window = Section(table.document, (*table.path, "window"), content, "window")
-    if "rows" in content:
-        rows = window.take("rows", int, example="rows = 1000")
-        slide = window.take("slide", int, example="slide = 10")
-        window.finish({"size": "a window of time; a window of rows has rows and slide"})
-        return window.attempt(lambda: CountWindow(rows, 1 if slide is None else slide))
-    size = window.take("size", str, int, example='size = "60 seconds", or rows = 1000 to count rows', required=True)
-    slide = window.take("slide", str, int, example='slide = "1 second"', required=True)
-    window.finish()
-    return window.attempt(lambda: TimeWindow(size, slide))
-
-
-def _score(table: Section, given: Any) -> Score:
-    """A text, or a table with one of linear, product and distance."""
-    if isinstance(given, str):
-        return given
-    score = Section(table.document, (*table.path, "score"), given, "score")
-    forms = {
-        "linear": score.take("linear", dict, example="score = { linear = { x = 0.3, y = 0.7 } }"),
-        "product": score.take("product", dict, example="score = { product = { x = 0.5 } }"),
-        "distance": score.take("distance", dict, example="score = { distance = { x = 3.0, y = 4.0 } }"),
-    }
-    metric = score.take("metric", str, example='metric = "l1"')
-    weights = score.take("weights", dict, example="weights = { x = 2.0 }")
-    score.finish()
-    chosen = [form for form, content in forms.items() if content is not None]
-    if len(chosen) != 1:
-        table.fail("a score's table has one of linear, product and distance; or write the score as a text", "score")
-    content = forms[chosen[0]]
-    if chosen[0] == "distance":
-        return score.attempt(lambda: distance(content, metric=metric or "l2", weights=weights))
-    if metric is not None or weights is not None:
-        score.fail(f"metric and weights belong to distance; {chosen[0]} has neither")
-    return score.attempt(lambda: (linear if chosen[0] == "linear" else product)(content))
-
-
-def _where(table: Section, given: Any) -> Any:
-    """A condition, or bounds: [low, high], or { min = ... } and { max = ... } for an open end."""
-    if not isinstance(given, dict):
-        return given
-    bounds: dict[str, tuple[Any, Any]] = {}
-    for column, span in given.items():
-        low, high = (span.get("min"), span.get("max")) if isinstance(span, dict) else span if _is_pair(span) else (None, None)
-        known = not isinstance(span, dict) or set(span) <= {"min", "max"}
-        if not known or (low is None and high is None) or any(type(end) not in (int, float, type(None)) for end in (low, high)):
-            message = f"the bounds of {column!r} must be [low, high], {{ min = low }} or {{ max = high }}; got {span!r}"
-            table.fail(message, "where", column)
-        bounds[column] = (low, high)
-    return bounds
-
-
-def _is_pair(span: Any) -> bool:
-    return isinstance(span, list) and len(span) == 2

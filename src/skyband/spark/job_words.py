@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 
-from skyband.query import TopK
+from skyband.query import Query, Threshold, TopK, TopKAcross, TopKPairs
 from skyband.score import score_key, score_to_json, where_key
 from skyband.spark.job import Job, Sink, Source
 from skyband.window import CountWindow, Duration, nanoseconds
@@ -32,6 +32,8 @@ def describe(job: Job) -> list[tuple[str, str]]:
         ("groups", ", ".join(stream.group_by) or "one for all rows"),
         ("arrival", stream.arrival or "none: rows of equal score and time rank by a hash of their content"),
     ]
+    if stream.key is not None:
+        words.append(("deletions", f"rows where {stream.deletes} delete the live row with their {stream.key}"))
     words += [(f"query {query.name}", _query(query)) for query in job.queries]
     words += [("shared", line) for line in shared(job.queries)]
     kept = job.checkpoint or "temporary, gone when the job ends"
@@ -48,24 +50,36 @@ def _end(end: Source | Sink) -> str:
     return f"{end.format}{f' at {end.path}' if end.path else ''}{f' ({options})' if options else ''}"
 
 
-def _query(query: TopK) -> str:
-    which = "largest" if query.order == "desc" else "smallest"
-    where = "" if query.where is None else f", where {_where(query)}"
+def _query(query: Query) -> str:
     window = query.window
     if isinstance(window, CountWindow):
         of = f"of the last {window.size:,} rows, after every {window.slide:,}"
     else:
         of = f"of the last {window.size}, every {window.slide}"
-    algorithm = "" if query.algorithm == "auto" else f", by {query.algorithm}"
-    return f"the {query.k} {which} {_score(query)}{where}, {of}: {_EMITTED[query.emit]}{algorithm}"
+    algorithm = "" if query.algorithm == "auto" or isinstance(query, Threshold) else f", by {query.algorithm}"
+    return f"{_asked(query)}, {of}: {_EMITTED[query.emit]}{algorithm}"
 
 
-def _score(query: TopK) -> str:
+def _asked(query: Query) -> str:
+    if isinstance(query, TopKAcross):
+        combine = query.combine if isinstance(query.combine, str) else "weighted sum"
+        streams = ", ".join(map(str, query.streams))
+        return f"the {query.k} {query.key} with the largest {combine} of {query.value} over {query.stream} {streams}"
+    which = "largest" if query.order == "desc" else "smallest"
+    where = "" if query.where is None else f", where {_where(query)}"
+    if isinstance(query, TopKPairs):
+        return f"the {query.k} pairs with the {which} {query.door.score}{where}"
+    if isinstance(query, Threshold):
+        return f"all with {_score(query)} {'above' if query.order == 'desc' else 'below'} {query.above:g}{where}"
+    return f"the {query.k} {which} {_score(query)}{where}"
+
+
+def _score(query: TopK | Threshold) -> str:
     ((kind, content),) = score_to_json(query.score).items()
     return str(content) if kind == "expression" else f"{kind} {content}"
 
 
-def _where(query: TopK) -> str:
+def _where(query: TopK | Threshold | TopKPairs) -> str:
     if not isinstance(query.where, Mapping):
         return str(query.where)
     spans = []
@@ -75,27 +89,29 @@ def _where(query: TopK) -> str:
     return " and ".join(spans)
 
 
-def shared(queries: Iterable[TopK]) -> list[str]:
+def shared(queries: Iterable[Query]) -> list[str]:
     """What is done once for several queries."""
     asked = list(queries)
     lines = [f"one scan of the source for {_names(asked)}"] if len(asked) > 1 else []
     for what, key in (("one score", _score_of), ("windows close together", _slide_of)):
-        together: dict[Hashable, list[TopK]] = {}
+        together: dict[Hashable, list[Query]] = {}
         for query in asked:
             together.setdefault(key(query), []).append(query)
         lines += [f"{what}: {_names(group)}" for group in together.values() if len(group) > 1]
     return lines or ["nothing: there is one query"]
 
 
-def _names(queries: Iterable[TopK]) -> str:
+def _names(queries: Iterable[Query]) -> str:
     return ", ".join(query.name for query in queries)
 
 
-def _score_of(query: TopK) -> Hashable:
-    return score_key(query.score), where_key(query.where)
+def _score_of(query: Query) -> Hashable:
+    if isinstance(query, TopKAcross):
+        return query.name
+    return query.door if isinstance(query, TopKPairs) else (score_key(query.score), where_key(query.where))
 
 
-def _slide_of(query: TopK) -> Hashable:
+def _slide_of(query: Query) -> Hashable:
     """Equal for queries that close their windows at the same moments; all that count rows move together."""
     if isinstance(query.window, CountWindow):
         return "rows"

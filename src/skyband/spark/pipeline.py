@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from skyband.errors import SchemaError
 from skyband.query import Query
@@ -26,7 +26,7 @@ from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_boun
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
-from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, put_together
+from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, bound_columns, put_together
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
 from skyband.state import table_from_bytes
 from skyband.window import Duration
@@ -65,14 +65,41 @@ def monitor(
     shards    over how many states of a group the work on more than 64 distinct scores, on pairs and across streams is
               spread; unless told as many as there are shuffle partitions, 16 at most, and with `group_by` one
     """
-    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
-    spread = _spread(df, groups) if shards is None else shards
-    request = make_request(_arrow_schema(df), queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
+    request = request_for(
+        df,
+        queries,
+        time=time,
+        lateness=lateness,
+        key=key,
+        deletes=deletes,
+        group_by=group_by,
+        arrival=arrival,
+        shards=shards,
+    )
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan
     parts = _reduced(prepared, plan)
     flat = _stream(parts, plan) if df.isStreaming else _batch(parts, plan)
     return flat.select(*_packed(df, plan))
+
+
+def request_for(
+    df: DataFrame,
+    queries: Iterable[Query] | Query,
+    *,
+    time: str | None = None,
+    lateness: Duration = 0,
+    key: str | None = None,
+    deletes: str | None = None,
+    group_by: Iterable[str] = (),
+    arrival: str | None = None,
+    shards: int | None = None,
+) -> Request:
+    """What `monitor` asks for, checked against the columns of `df`."""
+    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    spread = _spread(df, groups) if shards is None else shards
+    schema = _arrow_schema(df)
+    return make_request(schema, queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
 
 
 def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
@@ -157,7 +184,8 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
         return answer_micro_batch(plan, frames, state, key)
 
     words = [StructField(TO, StringType()), StructField("results", BinaryType()), StructField("told", BinaryType())]
-    output = StructType([*words, *(StructField(name, LongType()) for name in TALLIES)])
+    tallies = [StructField(name, LongType()) for name in TALLIES]
+    output = StructType([*words, *tallies, *(StructField(name, DoubleType()) for name in bound_columns(plan))])
     kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
     answered = parts.groupBy(*plan.group_types).applyInPandasWithState(step, output, kept, "append", timeout)
     results = _put_together(answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan)), plan)
@@ -170,6 +198,10 @@ def _observed(plan: Plan) -> list[Column]:
     if plan.key is not None:
         named["refused"] = "refused"
     sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+    across = [query.name for query in plan.across]
+    for name, column in zip(plan.inexact, bound_columns(plan), strict=True):  # the worst of all groups
+        worst = F.min(column).alias(f"precision {name}") if name in across else F.max(column).alias(f"missed at most {name}")
+        sums.append(worst)
     states = F.count(F.when(F.col("bytes") > 0, F.lit(1))).alias("states")
     largest = F.coalesce(F.max("bytes"), F.lit(0)).alias("largest state")
     # what one millisecond of Spark's watermark stands for; 0: the times are timestamps

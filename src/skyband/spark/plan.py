@@ -27,7 +27,7 @@ from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.seating import deleting, place
 from skyband.spark.marks import digest, make_marks
 from skyband.spark.paces import Pace, score_of, scored_paces, slide_of
-from skyband.spark.shards import BLOCK, SHARD, Shard, is_merged, make_shards
+from skyband.spark.shards import BLOCK, SHARD, Shard, is_exact, is_merged, make_shards
 from skyband.window import CountWindow, Duration, TimeWindow, duration, nanoseconds
 
 TIME, TIE, PART = "t", "tie", "part"
@@ -124,6 +124,13 @@ class Plan:
     def key_columns(self) -> tuple[int, ...]:
         """Numbers of the columns that name objects."""
         return tuple(self.names.index(key) for key in dict.fromkeys(query.key for query in self.across))
+
+    @cached_property
+    def inexact(self) -> tuple[str, ...]:
+        """Queries whose answers are approximate, by name; those across streams state a precision, others what may be missed."""
+        paces = [*self.paces, *(pace for shard in self.shards for pace in shard.paces)]
+        names = (query.name for pace in paces for query in pace.queries if not is_exact(query))
+        return tuple(dict.fromkeys(names))
 
     @property
     def identities(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,18 +21,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from skyband.algorithms.choose import MANY
 from skyband.errors import SkybandError
+from skyband.query import Threshold, TopK, TopKPairs
+from skyband.seating import place
 from skyband.spark.board import Board
 from skyband.spark.committed import READABLE, Committed
 from skyband.spark.job import Job
 from skyband.spark.job_checks import check_checkpoint, check_surroundings, local
-from skyband.spark.pipeline import monitor
-from skyband.spark.plan import Plan, make_request
+from skyband.spark.pipeline import monitor, request_for
+from skyband.spark.plan import Plan
 from skyband.spark.progress import Figures, ProgressListener
 from skyband.spark.scores import condition_column, score_column
 from skyband.spark.sessions import session
 from skyband.spark.warm import warm
 from skyband.spark.watching.metrics import Metrics
+from skyband.window import CountWindow
 
 _LOOK = 0.2  # seconds between two looks at a running stream
 _KAFKA = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
@@ -105,7 +110,8 @@ def _started(job: Job, screen: Screen) -> SparkSession:
     logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints, as JSON, every exception that it lets through
     kernels = threading.Thread(target=warm, args=(job.queries,), name="skyband: kernels", daemon=True)
     kernels.start()
-    spark = session(job.name, partitions=None if job.stream.group_by else 1, config=job.spark)
+    spread = job.stream.group_by or len(job.queries) > MANY or not all(isinstance(one, TopK | Threshold) for one in job.queries)
+    spark = session(job.name, partitions=None if spread else 1, config=job.spark)
     kernels.join()
     return spark
 
@@ -141,14 +147,20 @@ def _check_connector(spark: SparkSession, job: Job) -> None:
 
 def _plan(rows: DataFrame, job: Job) -> Plan:
     """What is asked, checked against the source's columns; errors name the line."""
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema, stream = to_arrow_schema(rows.schema, timezone=zone), job.stream
     for i, query in enumerate(job.queries):
+        if not isinstance(query, TopK | Threshold):
+            counted = replace(query, window=CountWindow(2))  # its columns alone are looked at here
+            _at_line(
+                job, ("query", i, "score" if isinstance(query, TopKPairs) else "key"), partial(place, counted, schema, None)
+            )
+            continue
         _at_line(job, ("query", i, "score"), partial(score_column, query.score, rows.schema))
         if query.where is not None:
             _at_line(job, ("query", i, "where"), partial(condition_column, query.where, rows.schema))
-    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
-    schema, stream = to_arrow_schema(rows.schema, timezone=zone), job.stream
     try:
-        return make_request(schema, job.queries, stream.time, stream.lateness, stream.group_by, stream.arrival).plan
+        return request_for(rows, job.queries, **vars(stream)).plan
     except SkybandError as problem:
         named = [name for name in vars(stream) if str(problem).startswith((f"{name} ", f"the {name} column"))]
         raise job.document.problem(("stream", *named[:1]), str(problem)) from None

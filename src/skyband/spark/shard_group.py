@@ -79,6 +79,12 @@ class ShardGroup(Group):
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
+    def _awaited(self, rows: pa.Table) -> pa.Table:
+        rows = super()._awaited(rows)
+        if any(self.paces[number].slide is None for number in self.waiting):
+            return rows
+        return rows.filter(pc.greater_equal(rows[PART], 0))  # places are of no use to windows of time
+
     def _push(self, number: int, rows: pa.Table) -> list[pa.Table]:
         counted = self.paces[number].slide is None
         if not counted:

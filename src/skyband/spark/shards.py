@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skyband.algorithms import settled
 from skyband.algorithms.choose import MANY
 from skyband.lanes import attributes_of
 from skyband.query import Query, RankedQuery, TopKAcross, TopKPairs
@@ -55,11 +56,13 @@ def is_merged(query: Query, spread: int) -> bool:
     """Whether its answer is put together from those of several shards."""
     if spread == 1 or query.emit == "arrivals":
         return False
-    return isinstance(query, TopKPairs) or (isinstance(query, TopKAcross) and query.precision is None and _is_exact(query))
+    return isinstance(query, TopKPairs) or (isinstance(query, TopKAcross) and is_exact(query))
 
 
-def _is_exact(query: TopKAcross) -> bool:
-    return query.settled_algorithm.split("(")[0] != "eaa-approximate"
+def is_exact(query: Query) -> bool:
+    """Whether its answers are: nothing approximate is chosen without being asked for."""
+    algorithm = query.settled_algorithm if isinstance(query, TopKAcross) else query.algorithm
+    return algorithm == "auto" or settled(algorithm)[0].exact
 
 
 def make_shards(

@@ -66,6 +66,11 @@ TALLIES = ("rows", "null_times", "candidates", "bytes", "refused")
 """Sums of an answer, as columns; what belongs to one query is told by `skyband.spark.tallies`."""
 
 
+def bound_columns(plan: Plan) -> list[str]:
+    """What is said of approximate answers, as columns of numbers."""
+    return [f"bound_{at}" for at in range(len(plan.inexact))]
+
+
 def answer_micro_batch(
     plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState, key: tuple[Any, ...] = ()
 ) -> Iterator[pd.DataFrame]:
@@ -95,8 +100,9 @@ def answer_micro_batch(
     size = _remember(plan, group, state)
     told = tell(group.counted(tally), pa.concat_tables(results) if results else None, time_bound(plan))
     sums = [told, tally.rows, tally.null_times, group.candidates, size, refused]
-    lines = [[to, data, *(sums if at == 0 else [None] + [0] * len(TALLIES))] for at, (to, data) in enumerate(addressed)]
-    yield pd.DataFrame(lines, columns=[TO, "results", "told", *TALLIES])
+    bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
+    lines = [[to, data, *(sums if at == 0 else nothing), *bounds] for at, (to, data) in enumerate(addressed)]
+    yield pd.DataFrame(lines, columns=[TO, "results", "told", *TALLIES, *bound_columns(plan)])
 
 
 def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.Table:

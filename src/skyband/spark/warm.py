@@ -8,25 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from skyband.query import Query, Threshold, TopK
+from skyband.algorithms.choose import MANY
+from skyband.lanes import attributes_of
+from skyband.monitor import Monitor
+from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross, TopKPairs
+from skyband.saving import monitor_from_bytes, monitor_to_bytes
+from skyband.score import score_key, where_key
 from skyband.spark.group import Group
 from skyband.spark.plan import TIE, make_request
 from skyband.spark.reduce import reduced
 from skyband.state import table_from_bytes
-from skyband.window import TimeWindow, nanoseconds
+from skyband.window import CountWindow, TimeWindow, nanoseconds
 
 _ROWS = 256
 
 
 def warm(queries: Iterable[Query]) -> None:
-    """Run both steps of the pipeline over a few made-up rows, with the windows and algorithms of the queries that rank rows."""
-    asked = [replace(query, score="x", where=None) for query in queries if isinstance(query, TopK | Threshold)]
-    if not asked:
-        return
+    """Run both steps of the pipeline over a few made-up rows, with the queries' windows and algorithms; of what shards answer,
+    their monitors."""
+    given = list(queries)
+    ranked = [query for query in given if isinstance(query, TopK | Threshold)]
+    apart: list[Query] = [query for query in given if not isinstance(query, TopK | Threshold)]
+    if len({(score_key(query.score), where_key(query.where)) for query in ranked}) > MANY:
+        apart, ranked = given, []
+    if ranked:
+        _warm_scores([replace(query, score="x", where=None) for query in ranked])
+    if apart:
+        _warm_shards(apart)
+
+
+def _warm_shards(queries: list[Query]) -> None:
+    numbers = np.random.default_rng(1).random(_ROWS)
+    columns: dict[str, Any] = {}
+    for query in queries:
+        if isinstance(query, TopKAcross):
+            columns |= {query.key: np.arange(_ROWS) % 9, query.stream: [query.streams[0]] * _ROWS}
+            columns.setdefault(query.value, np.full(_ROWS, cast(Any, query.ranges)[query.streams[0]][0]))
+        else:
+            names = query.door.columns if isinstance(query, TopKPairs) else attributes_of(query)
+            columns |= {name: columns.get(name, numbers) for name in names}
+    monitor = Monitor([replace(query, window=CountWindow(_ROWS // 2, _ROWS // 8)) for query in queries])
+    monitor.push(columns)
+    monitor_from_bytes(Monitor, monitor_to_bytes(monitor), {})
+
+
+def _warm_scores(asked: list[RankedQuery]) -> None:
     timed = [query.window for query in asked if isinstance(query.window, TimeWindow)]
     whole = any(isinstance(window.slide, int) for window in timed)  # an integer time column
     spans = [window.slide if isinstance(window.slide, int) else nanoseconds(window.slide, "slide") // 1000 for window in timed]
