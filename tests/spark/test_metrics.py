@@ -146,7 +146,7 @@ def test_a_stream_that_starts_again_goes_on_counting_and_others_are_not_shown() 
 # -- Prometheus --------------------------------------------------------------------------------------------------
 
 _SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"', re.DOTALL)
 _PLAIN = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 
@@ -183,8 +183,8 @@ def samples(document: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], floa
 def test_any_name_and_any_number_comes_back_from_the_text(name: str, value: float) -> None:
     line = sample("x", {"query": name}, value)
     head = "# HELP x y\n# TYPE x gauge\n"
-    ((found, read),) = samples(f"{head}{line}\n".replace("\r", "\\r") if "\r" in name else f"{head}{line}\n").items()
-    assert "\r" in name or found == ("x", (("query", name),))
+    ((found, read),) = samples(f"{head}{line}\n").items()
+    assert found == ("x", (("query", name),))
     assert read == value or (isnan(read) and isnan(value))
 
 

@@ -71,8 +71,8 @@ def answer_micro_batch(
     addressed = list(_addressed(group, results, key))
     size = _remember(plan, group, state)
     told = tell(group.counted(tally), pa.concat_tables(results) if results else None, time_bound(plan))
-    sums, bounds = [told, tally.rows, tally.null_times, group.candidates, size, refused], group.bounds()
-    nothing = [None] + [0] * len(TALLIES)
+    sums = [told, tally.rows, tally.null_times, group.candidates, size, refused]
+    bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
     lines = [[to, data, *(sums if at == 0 else nothing), *bounds] for at, (to, data) in enumerate(addressed)]
     yield pd.DataFrame(lines, columns=[TO, "results", "told", *TALLIES, *bound_columns(plan)])
 
