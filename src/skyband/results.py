@@ -15,7 +15,6 @@ from skyband.query import Query
 from skyband.window import CountWindow
 
 Part = tuple[Lane, Emitted, Names]  # a lane, its result rows, and who these are about
-_EVENTS = pa.array(EVENTS, pa.string())
 Finder = Callable[[np.ndarray], pa.Table]  # rows by arrival number
 
 
@@ -27,7 +26,7 @@ class ResultTable:
     """
 
     def __init__(self, queries: Mapping[str, Query], clock: Clock | None, schema: pa.Schema | None) -> None:
-        self._names = pa.array(list(queries), pa.string())
+        self._names, self._events = pa.array(list(queries), pa.string()), pa.array(EVENTS, pa.string())
         self.may_miss = any(query.error > 0 or query.algorithm != "auto" for query in queries.values())
         self._turned: dict[Lane, tuple[np.ndarray, np.ndarray]] = {}  # places and signs of a lane's members
         self._place = {name: place for place, name in enumerate(queries)}
@@ -81,7 +80,7 @@ class ResultTable:
 
     def _table(self, identity: Hashable, emitted: Emitted, timed: np.ndarray, names: Names, rows_of: Finder) -> pa.Table:
         columns: dict[str, Any] = {"query": _words(emitted.query, self._names), **self._window_ends(emitted.window_end, timed)}
-        columns["event"] = _words(emitted.event, _EVENTS)
+        columns["event"] = _words(emitted.event, self._events)
         columns["rank"] = pa.array(emitted.rank, mask=emitted.event == EVENTS.index("leave"))
         columns["score"] = pa.array(emitted.score)
         about = _about(identity, names, self._schema, rows_of, RESULT_COLUMNS)
