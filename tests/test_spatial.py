@@ -18,6 +18,7 @@ from skyband.formulas import Distance, Linear
 from skyband.kernels import bands, point_grid
 from skyband.kernels.emission import CHANGES, emit
 from skyband.kernels.grid import empty_grid
+from skyband.kernels.points import add_points, drop_points, empty_points
 from skyband.kernels.questions import scores_of
 
 EXAMPLE = [3.0, 1.0, 2.0, 7.0, 5.0, 9.0, 4.0, 7.5, 6.0, 11.0, 10.0]  # scores of TODS15's figure 1, smaller is better
@@ -111,10 +112,9 @@ def test_the_search_finds_the_best_rows_of_any_part_of_the_window(data: st.DataO
     asked = Asked(data.draw(scores(attributes)), order, 1, 100, 1, "sma")
     questions = questions_of([asked], tuple(attributes))
     grid = empty_grid(np.full(len(attributes), -4.0), np.full(len(attributes), 6.0), data.draw(st.integers(1, 4)), 1)
-    points = point_grid.empty_points(len(attributes), 40, len(grid.members))
-    point_grid.add_points(points, grid, rows, 0)
+    points = add_points(empty_points(len(attributes), 40, len(grid.members)), grid, rows, 0)
     dropped = data.draw(st.integers(0, count))
-    point_grid.drop_points(points, dropped)
+    drop_points(points, dropped)
     first, stop = dropped + data.draw(st.integers(0, 3)), data.draw(st.integers(0, count))
     k = data.draw(st.integers(1, 6))
     best, ordinal = np.empty(k), np.empty(k, np.int64)

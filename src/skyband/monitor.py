@@ -193,6 +193,7 @@ class Monitor:
             self._early = []
             for lane, one in joining:
                 lane.join(one)
+                self._table = None  # which knows the lane's members
             self._lanes += lanes
             self._bound = bound
             self._waiting = []
@@ -332,6 +333,7 @@ class Monitor:
         if query in self._waiting:
             return {"algorithm": query.algorithm, "rows": 0, "late": 0, "nulls": 0, "candidates": 0, "bytes": 0}
         lane, at = self._seat(name)
+        lane.settle()
         member = lane.members[at]
         counts = {"rows": member.rows, "late": member.late, "nulls": member.nulls}
         if self._keys is not None:
@@ -351,13 +353,12 @@ class Monitor:
             self._table = ResultTable(self._queries, self._clock, self._schema)
         base = self._seen - (0 if batch is None else len(batch))
         results = self._table.build(parts, lambda seq: self._store.find(seq, base, batch))
-        if any(query.error > 0 or query.algorithm != "auto" for query in self._queries.values()):
-            results = self._with_bounds(results)
-        return results
+        return self._with_bounds(results) if self._table.may_miss else results
 
     def _with_bounds(self, results: pa.Table) -> pa.Table:
         """The same, with what may have been missed in the schema's metadata where some query is not exact."""
-        members = [(member, lane.missed_at_most(at)) for lane in self._lanes for at, member in enumerate(lane.members)]
+        lanes = [lane for lane in self._lanes if not lane.is_exact]
+        members = [(member, lane.missed_at_most(at)) for lane in lanes for at, member in enumerate(lane.members)]
         bounds = {member.query.name: bound for member, bound in members if member.active and bound > 0}
         reached = {lane.members[0].query.name: share for lane in self._lanes if (share := lane.precision) is not None}
         said = {key: json.dumps(found) for key, found in ((BOUNDS, bounds), (PRECISION, reached)) if found}

@@ -15,6 +15,7 @@ from skyband.query import Query
 from skyband.window import CountWindow
 
 Part = tuple[Lane, Emitted, Names]  # a lane, its result rows, and who these are about
+_EVENTS = pa.array(EVENTS, pa.string())
 Finder = Callable[[np.ndarray], pa.Table]  # rows by arrival number
 
 
@@ -26,7 +27,9 @@ class ResultTable:
     """
 
     def __init__(self, queries: Mapping[str, Query], clock: Clock | None, schema: pa.Schema | None) -> None:
-        self._names = list(queries)
+        self._names = pa.array(list(queries), pa.string())
+        self.may_miss = any(query.error > 0 or query.algorithm != "auto" for query in queries.values())
+        self._turned: dict[Lane, tuple[np.ndarray, np.ndarray]] = {}  # places and signs of a lane's members
         self._place = {name: place for place, name in enumerate(queries)}
         kinds = {isinstance(query.window, CountWindow) for query in queries.values()}
         self._has_time = False in kinds and clock is not None
@@ -63,16 +66,22 @@ class ResultTable:
         """Result rows of several lanes, numbered by all queries and with scores as users see them; whose ends are times."""
         whole, timed = [], []
         for lane, emitted, _ in parts:
-            place = np.array([self._place.get(member.query.name, 0) for member in lane.members], np.int64)
-            turn = np.array([-1.0 if member.query.order == "asc" else 1.0 for member in lane.members])
+            place, turn = self._turns(lane)
             query = emitted.query
             whole.append(emitted._replace(query=place[query], score=emitted.score * turn[query]))
             timed.append(np.full(len(query), lane.timed))
         return Emitted.join(whole), np.concatenate(timed)
 
+    def _turns(self, lane: Lane) -> tuple[np.ndarray, np.ndarray]:
+        if lane not in self._turned:
+            place = np.array([self._place.get(member.query.name, 0) for member in lane.members], np.int64)
+            turn = np.array([-1.0 if member.query.order == "asc" else 1.0 for member in lane.members])
+            self._turned[lane] = place, turn
+        return self._turned[lane]
+
     def _table(self, identity: Hashable, emitted: Emitted, timed: np.ndarray, names: Names, rows_of: Finder) -> pa.Table:
         columns: dict[str, Any] = {"query": _words(emitted.query, self._names), **self._window_ends(emitted.window_end, timed)}
-        columns["event"] = _words(emitted.event, list(EVENTS))
+        columns["event"] = _words(emitted.event, _EVENTS)
         columns["rank"] = pa.array(emitted.rank, mask=emitted.event == EVENTS.index("leave"))
         columns["score"] = pa.array(emitted.score)
         about = _about(identity, names, self._schema, rows_of, RESULT_COLUMNS)
@@ -137,6 +146,6 @@ def _named(identity: Hashable, names: Names, order: np.ndarray) -> Names:
     return names[..., order] if identity in ("row", "pair") else names.take(pa.array(order))
 
 
-def _words(places: np.ndarray, words: list[str]) -> pa.Array:
-    """words[places] as an Arrow text column."""
-    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(words, pa.string())).dictionary_decode()
+def _words(places: np.ndarray, words: pa.Array) -> pa.Array:
+    """words[places]"""
+    return words.take(pa.array(places))

@@ -232,3 +232,29 @@ def test_an_interrupt_ends_a_job_cleanly(tmp_path: Path) -> None:
     last = json.loads(rest.splitlines()[-1])
     assert process.returncode == 0 and errors == "", errors
     assert last["event"] == "finished" and last["reason"] == "stopped as asked" and last["rows"] > 0
+
+
+_STOPPED_WHILE_A_BATCH_IS_HANDED_OVER = """
+import threading
+import skyband.spark as sks
+
+spark, begun = sks.session(cores=2), threading.Event()
+
+def handed_over(batch, _):
+    begun.set()
+    batch.sparkSession.range(10**13).selectExpr("sum(sqrt(id))").collect()  # as good as endless
+
+query = spark.readStream.format("rate").load().writeStream.foreachBatch(handed_over).start()
+assert begun.wait(120)
+query.stop()
+assert query.exception() is None, query.exception()
+"""
+
+
+@pytest.mark.slow  # a JVM of its own
+def test_a_stop_while_a_batch_is_handed_over_says_nothing() -> None:
+    """Spark reads the whole Python error for signs of the interruption, at a depth of stack for every character."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", _STOPPED_WHILE_A_BATCH_IS_HANDED_OVER]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0 and result.stderr == "", result.stderr[:2000]

@@ -119,6 +119,23 @@ def codes_of(trees: list[Call | None], place: dict[str, int]) -> Codes:
     )
 
 
+class Asking:
+    """What is derived from the queries asked, once for each set of them."""
+
+    def __init__(self, asked: list[Asked], attributes: tuple[str, ...]) -> None:
+        self.questions = questions_of(asked, attributes)
+        self.windows = {(one.size, one.slide) for one in asked}
+        self.has_expressions = any(isinstance(one.score, Call) for one in asked)
+        self.is_plain = all(one.code is None and not one.region for one in asked)  # scores can be computed many at a time
+        self.is_exact = all(one.core != "probabilistic" for one in asked)
+        numbers = (self.questions.point, self.questions.weight)
+        self.largest_number = float(max(np.abs(table).max(initial=0.0) for table in numbers))
+
+    def oldest_needed(self, seen: int) -> int:
+        """Of so many rows, the first in the last window of any query: an answer stands until the next one ends."""
+        return max(min((seen // slide * slide - size for size, slide in self.windows), default=seen), 0)
+
+
 def resolution(size: int, dimensions: int) -> int:
     """Cells along each of the attributes for windows of so many rows."""
     cells = min(max(size / POINTS_A_CELL, 1), MOST_CELLS)

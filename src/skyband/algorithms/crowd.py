@@ -28,7 +28,7 @@ from skyband.algorithms.arena import check_band, packed, with_room
 from skyband.algorithms.asked import Asked, resolution
 from skyband.algorithms.crowd_check import check_calendar, check_monitored, check_points
 from skyband.algorithms.scanned import NO_POINTS, PIECE, Round, Scanned
-from skyband.kernels import bands, deletion, point_grid, pruning, query_grid
+from skyband.kernels import bands, deletion, points, pruning, query_grid
 from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
 from skyband.kernels import grid as grid_kernel
@@ -63,8 +63,7 @@ class Crowd(Scanned):
     @property
     def _walks(self) -> bool:
         """Does a row go to the queries of its cell only? One cell is none, where scores can be computed many at a time."""
-        plain = self.refills and all(asked.code is None and not asked.region for asked in self.asked)
-        return self.grid > 1 or (self.grid == 1 and not plain)
+        return self.grid > 1 or (self.grid == 1 and not (self.refills and self.asking.is_plain))
 
     def _walk(self, rows: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
         if self._index is None:
@@ -105,14 +104,15 @@ class Crowd(Scanned):
             grid.edge[:, 0], grid.edge[:, -1] = self._reach
             if self._points is NO_POINTS:
                 ring = self.asked[0].size + self.asked[0].slide + 2 * PIECE
-                self._points = point_grid.empty_points(len(self.attributes), ring, len(grid.members))
-                self._points.marks[point_grid.OLDEST] = begin
+                self._points = points.empty_points(len(self.attributes), ring, len(grid.members))
+                self._points.marks[points.OLDEST] = begin
         indexed = kernel.Indexed(
             np.full(queries, -np.inf),
             np.zeros(queries, np.int64),
             np.zeros(queries, np.int64),
             self.state.query[:, pruning.TOUCHED] > 0,
             np.zeros(queries, np.int64),
+            np.full((queries, 1 + len(self.attributes)), np.nan),
         )
         touched = np.flatnonzero(indexed.waits)
         indexed.waiting[: len(touched)] = touched
@@ -132,18 +132,18 @@ class Crowd(Scanned):
             self._index = self._indexed(piece, begin)
         self._widen(piece, begin)
         # a slide's rows more than the next window holds: the last one may be answered again
-        point_grid.drop_points(self._points, begin + 1 - size - self.asked[0].slide)
-        point_grid.add_points(self._points, self._index[0], np.ascontiguousarray(piece), begin)
+        points.drop_points(self._points, begin + 1 - size - self.asked[0].slide)
+        self._points = points.add_points(self._points, self._index[0], np.ascontiguousarray(piece), begin)
 
     def delete(self, ordinals: np.ndarray) -> Round:
         """Rows are in no window any more; those that ended last are answered again: queries, window ends, answers. For a
         core that holds nothing but its top-k and is filled from the window (SIGMOD06 section 7)."""
         if self._index is None:
             self._index = self._indexed(self.rows, self.seen)
-        point_grid.delete_points(self._points, ordinals)
+        points.delete_points(self._points, ordinals)
         grid, indexed, calendar = self._index
         size, slide = self.asked[0].size, self.asked[0].slide
-        base = int(self._points.marks[point_grid.OLDEST])
+        base = int(self._points.marks[points.OLDEST])
         gone = np.zeros(max(self.seen - base, 0), bool)
         gone[ordinals[ordinals >= base] - base] = True
         room = sum(asked.k for asked in self.asked)
@@ -159,13 +159,16 @@ class Crowd(Scanned):
         """Lay the grid anew when rows have come to range twice as far as it reaches, on any attribute. O(window)."""
         if self._bounds is None:
             return
+        low, high = piece.min(axis=1, initial=np.inf), piece.max(axis=1, initial=-np.inf)
+        if (low >= self._bounds[0]).all() and (high <= self._bounds[1]).all():
+            return
         finite = np.where(np.isfinite(piece), piece, np.nan)
         low = np.fmin(np.fmin.reduce(finite, axis=1, initial=np.inf), self._bounds[0])
         high = np.fmax(np.fmax.reduce(finite, axis=1, initial=-np.inf), self._bounds[1])
         with np.errstate(over="ignore"):
             if (high - low <= 2 * (self._bounds[1] - self._bounds[0])).all():
                 return
-        window, gone = self._window(), self._gone()
+        window, gone = self._window()
         self._bounds, self._reach, self._points = np.stack([low, high]), None, NO_POINTS
         self._forget_index()
         if self.refills:
@@ -176,9 +179,9 @@ class Crowd(Scanned):
         begin = end - window.shape[1]
         self._index = self._indexed(window, end)
         self._widen(window, end)
-        self._points.marks[point_grid.OLDEST] = begin
-        point_grid.add_points(self._points, self._index[0], window, begin)
-        point_grid.delete_points(self._points, gone)
+        self._points.marks[points.OLDEST] = begin
+        self._points = points.add_points(self._points, self._index[0], window, begin)
+        points.delete_points(self._points, gone)
 
     def _widen(self, piece: np.ndarray, begin: int) -> None:
         """Cells at the edge reach as far as rows do: when some go beyond, so does the edge, and queries are indexed
@@ -241,6 +244,7 @@ class Crowd(Scanned):
     def snapshot(self) -> bytes:
         """Everything remembered, as bytes of `skyband.state`; the queries themselves are the caller's to keep."""
         self.state = packed(self.state)
+        window, gone = self._window()
         arrays = dict(zip(bands.Rows._fields, self.state.rows, strict=True)) | {
             "marks": self.state.marks,
             "levels": self.state.levels,
@@ -248,8 +252,8 @@ class Crowd(Scanned):
             "rows": self.rows,
             "bounds": np.zeros((0, 0)) if self._bounds is None else self._bounds,
             "reach": np.zeros((0, 0)) if self._reach is None else self._reach,
-            "window": self._window(),
-            "gone": self._gone(),
+            "window": window,
+            "gone": gone,
         }
         arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
         return pack("Crowd", {"seen": self.seen, "attributes": list(self.attributes), "grid": self.grid}, arrays)
@@ -269,17 +273,10 @@ class Crowd(Scanned):
         if self.refills and self._bounds is not None:
             self._fill_points(arrays["window"], self.seen, arrays["gone"])
 
-    def _window(self) -> np.ndarray:
-        """Attributes of the rows that cores may be filled from, oldest first."""
-        if self._points is NO_POINTS:
-            return np.zeros((len(self.attributes), 0))
-        return np.ascontiguousarray(self._points.rows[:, self._window_rows() % len(self._points.ordinal)])
-
-    def _window_rows(self) -> np.ndarray:
-        marks = self._points.marks
-        return np.arange(int(marks[point_grid.OLDEST]), int(marks[point_grid.NEXT]))
-
-    def _gone(self) -> np.ndarray:
-        """Those of them that were deleted."""
-        rows = self._window_rows()
-        return rows[self._points.ordinal[rows % len(self._points.ordinal)] != rows]
+    def _window(self) -> tuple[np.ndarray, np.ndarray]:
+        """Attributes of the rows that cores may be filled from, oldest first; and the ordinals of those that were deleted."""
+        begin = int(self._points.marks[points.OLDEST])
+        count = int(self._points.marks[points.NEXT]) - begin
+        rows, deleted = np.empty((len(self.attributes), count)), np.empty(count, bool)
+        points.read_window(self._points, rows, deleted)
+        return rows, begin + np.flatnonzero(deleted)

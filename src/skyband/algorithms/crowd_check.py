@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from skyband.kernels import bands, point_grid, pruning
+from skyband.kernels import bands, pruning
 from skyband.kernels.bands import NEVER, THRESHOLD, K
 from skyband.kernels.calendar import Calendar
 from skyband.kernels.crowd import Indexed
 from skyband.kernels.grid import FIRST, STOP, Grid, cells_of
+from skyband.kernels.points import NEXT, OLDEST, USED, Points
 from skyband.kernels.pruning import NONE, Pruners
 
 _WORD = 64
 
 
-def check_points(points: point_grid.Points, grid: Grid) -> None:
-    """Every row of the window is in the list of its cell, each list from the oldest row on, and nothing else is in one. A
-    deleted row stays in its list, nameless."""
-    ring = len(points.ordinal)
-    rows = np.arange(int(points.marks[point_grid.OLDEST]), int(points.marks[point_grid.NEXT]))
-    slots = rows % ring
-    there = points.ordinal[slots]
-    assert ((there == rows) | (there == NONE)).all(), f"slots of rows {rows[(there != rows) & (there != NONE)]} hold others"
-    cells = cells_of(grid, np.ascontiguousarray(points.rows[:, slots].T))
-    assert (points.cell[slots] == cells).all(), f"rows {rows[points.cell[slots] != cells]} are noted for another cell"
-    for cell, first in enumerate(points.first):
-        listed: list[int] = []
-        slot = int(first)
-        while slot != NONE and len(listed) <= len(rows):
-            listed.append(slot)
-            slot = int(points.after[slot])
-        mine = slots[cells == cell].tolist()
-        assert listed == mine, f"cell {cell} lists the slots {listed}, its rows are in {mine}"
-        assert not mine or int(points.last[cell]) == mine[-1], f"cell {cell} ends with {points.last[cell]}, not {mine[-1]}"
+def check_points(points: Points, grid: Grid) -> None:
+    """Every row of the window is in the ring of its cell, from the oldest row on, and nothing else is in one; rings do not
+    overlap. A deleted row stays where it is, as ~row."""
+    begin, end = int(points.marks[OLDEST]), int(points.marks[NEXT])
+    rings = [(int(part), int(part + room)) for part, room in zip(points.part, points.room, strict=True) if room]
+    rings.sort()
+    apart = all(stop <= start for (_, stop), (start, _) in pairwise(rings))
+    assert apart and (not rings or rings[-1][1] <= points.marks[USED] <= len(points.ordinal)), f"rings overlap: {rings}"
+    held: list[int] = []
+    for cell, (part, room, head, count) in enumerate(zip(points.part, points.room, points.head, points.count, strict=True)):
+        assert 0 <= count <= room and (head < room or head == 0), f"cell {cell}: {count} rows from {head} on, room for {room}"
+        places = part + (head + np.arange(count)) % max(room, 1)
+        rows = np.where(points.ordinal[places] < 0, ~points.ordinal[places], points.ordinal[places])
+        assert (np.diff(rows) > 0).all(), f"cell {cell} holds the rows {rows}, not by age"
+        assert (points.cell[rows % len(points.cell)] == cell).all(), f"some of {rows} are noted for another cell than {cell}"
+        there = cells_of(grid, np.ascontiguousarray(points.rows[:, places].T))
+        assert (there == cell).all(), f"of the rows {rows} in cell {cell}, {rows[there != cell]} belong elsewhere"
+        held += rows.tolist()
+    assert sorted(held) == list(range(begin, end)), f"rings hold {sorted(held)}, not all of [{begin}, {end})"
 
 
 def check_monitored(state: Pruners, grid: Grid, indexed: Indexed, best: np.ndarray) -> None:
     """Every query monitors the cells whose best, [queries, cells], reaches the threshold it is indexed with, which is no higher
-    than the one it needs; and its box holds all the cells it monitors."""
+    than the one it needs; its box holds all the cells it monitors, and rows are screened by that threshold."""
     resolution, dimensions = grid.edge.shape[1] - 1, len(grid.low)
     for q in range(len(state.query)):
         monitors = (grid.members[:, q // _WORD] >> np.uint64(q % _WORD) & np.uint64(1)).astype(bool)
@@ -45,6 +48,8 @@ def check_monitored(state: Pruners, grid: Grid, indexed: Indexed, best: np.ndarr
         assert len(missing) == 0, f"query {q}, indexed with {indexed.threshold[q]}, does not monitor the cells {missing}"
         needed = _needed(state, q)
         assert indexed.threshold[q] <= needed, f"query {q} is indexed with {indexed.threshold[q]} and needs {needed}"
+        screened = indexed.screen[q, 0]
+        assert np.isnan(screened) or screened == indexed.threshold[q], f"query {q} is screened by {screened}"
         at = np.array(np.unravel_index(np.flatnonzero(monitors), (resolution,) * dimensions))
         inside = (at >= grid.box[q, FIRST][:, None]) & (at < grid.box[q, STOP][:, None])
         assert inside.all(), f"query {q} monitors cells outside of its box {grid.box[q].tolist()}"

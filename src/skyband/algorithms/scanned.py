@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from skyband.algorithms.arena import Band, held, joined, packed, pruners, with_room
-from skyband.algorithms.asked import Asked, questions_of
+from skyband.algorithms.asked import Asked, Asking
 from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
 from skyband.errors import QueryError
 from skyband.evaluation import compute
 from skyband.expression import Call
-from skyband.kernels import bands, code, point_grid, pruning, questions
+from skyband.kernels import bands, code, points, pruning, questions
 from skyband.kernels import crowd as kernel
 from skyband.kernels.tables import Results, Tops
 
@@ -34,7 +34,7 @@ _ADDITIONAL = 10  # candidates besides PA's limit where queries are indexed (TOD
 _UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not have
 
 
-NO_POINTS = point_grid.empty_points(1, 1, 1)
+NO_POINTS = points.empty_points(1, 1, 1)
 
 
 class Scanned:
@@ -47,7 +47,7 @@ class Scanned:
         self.rows = np.zeros((len(attributes), 0))  # attributes of the last rows, those that may wait in a buffer
         self.state = pruners([], 0)
         self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
-        self._questions: questions.Questions | None = None
+        self._asking: Asking | None = None
         self._points = NO_POINTS  # the window, where cores are filled from it
         self.searches = 0  # how often one was
 
@@ -104,7 +104,7 @@ class Scanned:
 
     def _forget_index(self) -> None:
         """Queries have changed: what is derived from them is made anew when rows come."""
-        self._questions = None
+        self._asking = None
 
     def add_attribute(self, name: str) -> None:
         """Rows have one more number from now on."""
@@ -173,11 +173,16 @@ class Scanned:
         return pruning.answers_room(_ANSWERS, np.empty(room), np.empty(room, np.int64))
 
     @property
+    def asking(self) -> Asking:
+        """What is derived from the queries."""
+        if self._asking is None:
+            self._asking = Asking(self.asked, self.attributes)
+        return self._asking
+
+    @property
     def questions(self) -> questions.Questions:
         """The scores, as the kernels read them."""
-        if self._questions is None:
-            self._questions = questions_of(self.asked, self.attributes)
-        return self._questions
+        return self.asking.questions
 
     @property
     def refills(self) -> bool:
@@ -200,11 +205,6 @@ class Scanned:
         asked = self.asked[number]
         return asked.options.get("sigma", SIGMA) * rows / asked.size if asked.core == "probabilistic" else 0.0
 
-    @property
-    def largest_number(self) -> float:
-        """The greatest of the queries' weights and coordinates, by amount."""
-        return float(max(np.abs(self.questions.point).max(initial=0.0), np.abs(self.questions.weight).max(initial=0.0)))
-
     def unscored(self, rows: np.ndarray, which: Iterable[int] | None = None) -> np.ndarray:
         """How many of the rows have no score, for each query, or for those of `which`; where a row lies does not matter."""
         counts = np.zeros(len(self.asked), np.int64)
@@ -222,7 +222,7 @@ class Scanned:
     def unscored_among(self, rows: np.ndarray) -> np.ndarray:
         """The same for rows of moderate numbers, which only an expression may have no value for: those are computed whose
         value cannot be told to exist from the range of the rows."""
-        if not any(isinstance(asked.score, Call) for asked in self.asked):
+        if not self.asking.has_expressions:
             return np.zeros(len(self.asked), np.int64)
         low, high, out = rows.min(axis=1), rows.max(axis=1), np.empty(3)
         doubtful = []
@@ -237,8 +237,7 @@ class Scanned:
 
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""
-        lasts = [self.seen // asked.slide * asked.slide - asked.size for asked in self.asked]  # first rows of last windows
-        base = max(base, min(lasts, default=self.seen), 0)
+        base = max(base, self.oldest_needed())
         held = np.zeros(max(self.seen - base, 0), bool)
         bands.mark_held(self.state.rows.ordinal, self.state.marks, base, held)
         tops = self.in_tops()
@@ -248,6 +247,10 @@ class Scanned:
         )  # any row of the window may be searched for
         held[max(self.seen - kept - base, 0) :] = True
         return base + np.flatnonzero(held)
+
+    def oldest_needed(self) -> int:
+        """The first row of the last window of any query: an answer stands until the next one ends."""
+        return self.asking.oldest_needed(self.seen)
 
     def in_tops(self) -> np.ndarray:
         """Ordinals in some query's last answer."""

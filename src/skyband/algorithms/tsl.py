@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skyband.algorithms.asked import Asked, questions_of
+from skyband.algorithms.asked import Asked, Asking
 from skyband.errors import QueryError, StateError
 from skyband.formulas import Distance
 from skyband.kernels import questions
@@ -54,7 +54,7 @@ class TSL:
         self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
         self.searches = 0  # how often a view was filled
         self._lists: Lists | None = None  # made when rows come
-        self._questions: questions.Questions | None = None
+        self._asking: Asking | None = None
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ class TSL:
             np.concatenate([self.views.marks, marks]),
         )
         self.asked.append(asked)
-        self._questions = None
+        self._asking = None
         old, k = self.tops, max(asked.k, self.tops.score.shape[1])
         more = ((0, 1), (0, k - old.score.shape[1]))
         self.tops = Tops(np.pad(old.score, more), np.pad(old.ordinal, more), np.append(old.count, 0))
@@ -90,16 +90,21 @@ class TSL:
             np.delete(self.views.score, places), np.delete(self.views.ordinal, places), np.delete(marks, number, axis=0)
         )
         self.tops = Tops(*(np.delete(column, number, axis=0) for column in self.tops))
-        self._questions = None
+        self._asking = None
         if not self.asked:
             self.rows, self._lists = np.zeros((len(self.attributes), 0)), None
 
     @property
+    def asking(self) -> Asking:
+        """What is derived from the queries."""
+        if self._asking is None:
+            self._asking = Asking(self.asked, self.attributes)
+        return self._asking
+
+    @property
     def questions(self) -> questions.Questions:
         """The scores, as the kernels read them."""
-        if self._questions is None:
-            self._questions = questions_of(self.asked, self.attributes)
-        return self._questions
+        return self.asking.questions
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -185,11 +190,6 @@ class TSL:
         """None: it is exact."""
         return 0.0
 
-    @property
-    def largest_number(self) -> float:
-        """The greatest of the queries' weights and coordinates, by amount."""
-        return float(max(np.abs(self.questions.point).max(initial=0.0), np.abs(self.questions.weight).max(initial=0.0)))
-
     def unscored(self, rows: np.ndarray) -> np.ndarray:
         """How many of the rows have no score, for each query."""
         out, counts = np.empty(rows.shape[1]), np.zeros(len(self.asked), np.int64)
@@ -206,6 +206,10 @@ class TSL:
         """Write the turned scores of rows [attributes, rows] for a query."""
         for at, row in enumerate(np.ascontiguousarray(rows.T)):
             out[at] = questions.score_of(self.questions, number, row)
+
+    def oldest_needed(self) -> int:
+        """The first row of the last window of any query."""
+        return self.asking.oldest_needed(self.seen)
 
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that is in an answer or may come into one, increasing."""

@@ -39,7 +39,7 @@ from skyband.kernels.pruning import (
     take,
 )
 from skyband.kernels.query_grid import monitor
-from skyband.kernels.questions import BLOCK, score_of, scores_of
+from skyband.kernels.questions import BLOCK, LINEAR, score_of, scores_of
 
 # places in progress
 QUERY = 0  # scan: the query being taken
@@ -53,6 +53,7 @@ SEARCHES = 7  # how often a core was filled from the window
 PROGRESS = 8
 
 PATIENCE = 128  # rows seen in vain that cost as much as indexing a query anew
+SLACK = 1e-13  # of a sum's terms: far more than rounding may take from it, far less than tells rows apart
 MARGIN = 0.25  # by how much of the distance from the best row to the threshold more is monitored
 
 LOSING, LEAVING, ARRIVING, ANSWERING = 0, 1, 2, 3  # stages of a row
@@ -123,6 +124,7 @@ class Indexed(NamedTuple):
     vain: np.ndarray  # int64: rows it was shown since that it had no use for
     waits: np.ndarray  # bool: it is in `waiting`
     waiting: np.ndarray  # int64 [queries]: those whose top-k may have changed since their last window
+    screen: np.ndarray  # float64 [queries, 1 + d]: that threshold and the turned weights, side by side; NaN where not linear
 
 
 @lean
@@ -155,6 +157,32 @@ def _needs_index(pruners, indexed, q):
     return threshold_of(pruners, q) < indexed.threshold[q] or indexed.vain[q] > PATIENCE + indexed.cells[q]
 
 
+@lean
+def _set_screen(questions, indexed, q):
+    """Note side by side what `_passes` looks at for every row in the query's cells."""
+    screen = indexed.screen[q]
+    screen[:] = 0.0
+    if questions.kind[q] != LINEAR:
+        screen[0] = np.nan
+        return
+    screen[0] = indexed.threshold[q]
+    for place in range(questions.used[q]):
+        axis = questions.order[q, place]
+        screen[1 + axis] = questions.sign[q] * questions.weight[q, axis]
+
+
+@tiny
+def _passes(screen, q, x):
+    """Can the row score as much as the threshold that query q is indexed with? Sums of the same terms in any order differ by
+    less than the slack; what is not a number passes."""
+    total, extent = 0.0, 0.0
+    for axis in range(x.shape[0]):
+        term = screen[q, 1 + axis] * x[axis]
+        total += term
+        extent += abs(term)
+    return not total + SLACK * extent < screen[q, 0]
+
+
 @jit
 def _index(pruners, questions, grid, indexed, q):
     """Monitor what the query needs, and some more, so that a threshold that sinks a little asks for nothing."""
@@ -165,6 +193,7 @@ def _index(pruners, questions, grid, indexed, q):
             threshold -= MARGIN * spread
     indexed.threshold[q], indexed.vain[q] = threshold, 0
     indexed.cells[q] = monitor(grid, questions, q, threshold)
+    _set_screen(questions, indexed, q)
 
 
 @jit
@@ -173,6 +202,7 @@ def begin_index(pruners, questions, grid, indexed, calendar, size, slide, row):
     for q in range(pruners.query.shape[0]):
         indexed.threshold[q], indexed.vain[q] = threshold_of(pruners, q), 0
         indexed.cells[q] = monitor(grid, questions, q, indexed.threshold[q])
+        _set_screen(questions, indexed, q)
         plan_query(pruners, calendar, q, size, slide, row - 1)
 
 
@@ -218,9 +248,14 @@ def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, t
     `_lose`."""
     scores, ordinals, counts = pruners.rows
     marks, levels, query, members = pruners.marks, pruners.levels, pruners.query, grid.members
-    cell = cell_of(grid, here if arriving else there)
+    shown = here if arriving else there
+    cell = cell_of(grid, shown)
     q = next_member(members, cell, progress[MEMBER])
     while q >= 0:
+        if not _passes(indexed.screen, q, shown):
+            indexed.vain[q] += 1
+            q = next_member(members, cell, q)
+            continue
         score, used = np.nan, False
         if arriving:
             score = score_of(questions, q, here)
@@ -323,7 +358,7 @@ def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows,
     for q in range(pruners.query.shape[0]):
         k = max(k, pruners.marks[pruners.query[q, CORE], K])
     best_score, best_ordinal = np.empty(k), np.empty(k, np.int64)
-    keys, cells = np.empty(points.first.shape[0]), np.empty(points.first.shape[0], np.int64)
+    keys, cells = np.empty(points.count.shape[0]), np.empty(points.count.shape[0], np.int64)
     while True:
         status = _walk(
             pruners, questions, grid, indexed, calendar, size, slide, rows, rows_from, stop, here, there, progress, answers

@@ -1,4 +1,4 @@
-"""The rows of the window by the cell of a grid they fall into, and the best of them for a query, cell by cell.
+"""The best rows of the window for a query, cell by cell of a grid.
 
 The search visits cells from the best on: a cell that is reached from a better neighbour waits in a heap by the best score
 a row in it can have, and no cell is opened that cannot hold a better row than the k found. SIGMOD06 sections 4.1, 4.2
@@ -9,77 +9,15 @@ until one cell is left. A query with a region looks at the cells the region reac
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from skyband.kernels.grid import FIRST, STOP, cell_of, longest_side, region_box
+from skyband.kernels.grid import FIRST, STOP, longest_side, region_box
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
+from skyband.kernels.points import STAMP, place_of
 from skyband.kernels.pruning import next_at_least
 from skyband.kernels.query_grid import best_in_cell, best_in_cells
-from skyband.kernels.questions import CODE, LINEAR, score_of, scores_of
-
-NONE = -1
-
-OLDEST = 0  # in Points.marks: ordinal of the oldest row in a list
-STAMP = 1  # number of the last search
-NEXT = 2  # ordinal of the next row to come
-
-
-class Points(NamedTuple):
-    """Rows in a ring, row r in the slot r % ring, and a list of slots for each cell, oldest first."""
-
-    rows: np.ndarray  # float64 [d, ring]
-    ordinal: np.ndarray  # int64 [ring]; NONE for a row that was deleted
-    cell: np.ndarray  # int64 [ring]
-    after: np.ndarray  # int64 [ring]: slot of the next row in the same cell, or NONE
-    first: np.ndarray  # int64 [cells]: slot of the oldest row, or NONE
-    last: np.ndarray  # int64 [cells]: slot of the newest; of no meaning where there is none
-    seen: np.ndarray  # int64 [cells]: number of the search that last reached the cell
-    marks: np.ndarray  # int64 [3]
-
-
-@jit
-def add_points(points, grid, rows, begin):
-    """Enter rows (float64 [d, n]), whose first has the ordinal `begin`. O(d) a row."""
-    here = np.empty(rows.shape[0])
-    ring = points.ordinal.shape[0]
-    for i in range(rows.shape[1]):
-        slot = (begin + i) % ring
-        for axis in range(here.shape[0]):
-            here[axis] = rows[axis, i]
-            points.rows[axis, slot] = here[axis]
-        cell = cell_of(grid, here)
-        points.ordinal[slot], points.cell[slot], points.after[slot] = begin + i, cell, NONE
-        if points.first[cell] == NONE:
-            points.first[cell] = slot
-        else:
-            points.after[points.last[cell]] = slot
-        points.last[cell] = slot
-    points.marks[NEXT] = begin + rows.shape[1]
-
-
-@jit
-def delete_points(points, ordinals):
-    """Let rows that are still in a list be found no more; True for each that was there."""
-    ring = points.ordinal.shape[0]
-    found = np.zeros(ordinals.shape[0], np.bool_)
-    for i in range(ordinals.shape[0]):
-        if points.marks[OLDEST] <= ordinals[i] < points.marks[NEXT] and points.ordinal[ordinals[i] % ring] == ordinals[i]:
-            points.ordinal[ordinals[i] % ring] = NONE
-            found[i] = True
-    return found
-
-
-@jit
-def drop_points(points, before):
-    """Take the rows before the ordinal out of their lists. O(1) a row: they are the first of their cell."""
-    ring = points.ordinal.shape[0]
-    for row in range(points.marks[OLDEST], before):
-        slot = row % ring
-        points.first[points.cell[slot]] = points.after[slot]
-    points.marks[OLDEST] = max(points.marks[OLDEST], before)
+from skyband.kernels.questions import BLOCK, CODE, LINEAR, score_of, scores_of
 
 
 @lean
@@ -147,21 +85,48 @@ def _turning_points(grid, questions, q, box, pivot):
 
 
 @lean
-def _open_cell(points, questions, q, cell, first, stop, here, best_score, best_ordinal, count):
-    """Take the rows [first, stop) of a cell among the best found; returns how many these are."""
+def _take_run(points, questions, q, begin, stop_at, first, stop, block, best_score, best_ordinal, count):
+    """Take those of the rows in the arena's places [begin, stop_at) that arrived in [first, stop) among the best found;
+    returns how many these are. `block`: room, float64 [BLOCK]."""
     room = best_score.shape[0]
-    slot = points.first[cell]
-    while slot != NONE:
-        ordinal = points.ordinal[slot]
-        if ordinal >= stop:
-            break
-        if ordinal >= first:
+    while begin < stop_at:
+        end = min(begin + BLOCK, stop_at)
+        scores_of(questions, q, points.rows, begin, end, block)
+        at, rows = np.int64(0), end - begin
+        while True:
+            at = next_at_least(block, at, rows, best_score[count - 1] if count == room else -np.inf)
+            if at == rows:
+                break
+            ordinal = points.ordinal[begin + at]
+            if first <= ordinal < stop:
+                count = _keep(best_score, best_ordinal, count, room, block[at], ordinal)
+            at += 1
+        begin = end
+    return count
+
+
+@lean
+def _open_cell(points, questions, q, cell, first, stop, here, block, best_score, best_ordinal, count):
+    """Take the rows [first, stop) of a cell among the best found; returns how many these are."""
+    part, room, head, rows = points.part[cell], points.room[cell], points.head[cell], points.count[cell]
+    if questions.kind[q] != CODE and questions.bounds[q] == 0:
+        straight = min(rows, room - head)
+        count = _take_run(
+            points, questions, q, part + head, part + head + straight, first, stop, block, best_score, best_ordinal, count
+        )
+        return _take_run(
+            points, questions, q, part, part + rows - straight, first, stop, block, best_score, best_ordinal, count
+        )
+    wanted = best_score.shape[0]
+    for i in range(rows):
+        place = place_of(points, cell, i)
+        ordinal = points.ordinal[place]
+        if first <= ordinal < stop:
             for axis in range(here.shape[0]):
-                here[axis] = points.rows[axis, slot]
+                here[axis] = points.rows[axis, place]
             score = score_of(questions, q, here)
-            if score == score and (count < room or score >= best_score[count - 1]):
-                count = _keep(best_score, best_ordinal, count, room, score, ordinal)
-        slot = points.after[slot]
+            if score == score and (count < wanted or score >= best_score[count - 1]):
+                count = _keep(best_score, best_ordinal, count, wanted, score, ordinal)
     return count
 
 
@@ -177,7 +142,8 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
     room = best_score.shape[0]
     points.marks[STAMP] += 1
     stamp = points.marks[STAMP]
-    pivot, at, here = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64), np.empty(dimensions)
+    pivot, at = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64)
+    here, block = np.empty(dimensions), np.empty(BLOCK)
     box = np.empty((2, dimensions), np.int64)
     region_box(grid, questions, q, box)
     outwards = _turning_points(grid, questions, q, box, pivot)
@@ -194,7 +160,7 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
     while waiting > 0 and (count < room or keys[0] >= best_score[count - 1]):
         cell = cells[0]
         waiting = _pop(keys, cells, waiting)
-        count = _open_cell(points, questions, q, cell, first, stop, here, best_score, best_ordinal, count)
+        count = _open_cell(points, questions, q, cell, first, stop, here, block, best_score, best_ordinal, count)
         rest = cell
         for axis in range(dimensions - 1, -1, -1):
             at[axis] = rest % resolution
@@ -218,7 +184,8 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
     """The same for any function: of a box of cells that may hold the best row left, halves are looked at."""
     dimensions, resolution = grid.low.size, grid.edge.shape[1] - 1
     room = best_score.shape[0]
-    low, high, out, here = np.empty(dimensions), np.empty(dimensions), np.empty(3), np.empty(dimensions)
+    low, high, out = np.empty(dimensions), np.empty(dimensions), np.empty(3)
+    here, block = np.empty(dimensions), np.empty(BLOCK)
     known = np.empty((64, 2, dimensions), np.int64)
     region_box(grid, questions, q, known[0])
     made, waiting, count = 1, 0, 0
@@ -233,7 +200,7 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
             cell = np.int64(0)
             for axis in range(dimensions):
                 cell = cell * resolution + known[number, FIRST, axis]
-            count = _open_cell(points, questions, q, cell, first, stop, here, best_score, best_ordinal, count)
+            count = _open_cell(points, questions, q, cell, first, stop, here, block, best_score, best_ordinal, count)
             continue
         if made == known.shape[0]:
             wider = np.empty((2 * made, 2, dimensions), np.int64)
@@ -252,37 +219,5 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
 
 @jit
 def search_all(points, questions, q, first, stop, best_score, best_ordinal, block):
-    """The same as `search`, by looking at all of these rows, for a query without CODE and region. `block`: room, float64
-    [BLOCK]."""
-    ring, room = points.ordinal.shape[0], best_score.shape[0]
-    count, row = 0, max(first, points.marks[OLDEST])
-    while row < stop:
-        slot = row % ring
-        rows = min(min(block.shape[0], stop - row), ring - slot)
-        scores_of(questions, q, points.rows, slot, slot + rows, block)
-        at = 0
-        while True:
-            floor = best_score[count - 1] if count == room else -np.inf
-            at = next_at_least(block, at, rows, floor)
-            if at == rows:
-                break
-            if points.ordinal[slot + at] == row + at:  # else it was deleted
-                count = _keep(best_score, best_ordinal, count, room, block[at], row + at)
-            at += 1
-        row += rows
-    return count
-
-
-def empty_points(dimensions: int, ring: int, cells: int) -> Points:
-    """No rows, with room for `ring` of them."""
-    lists = [np.full(room, NONE, np.int64) for room in (ring, cells, cells)]
-    return Points(
-        rows=np.zeros((dimensions, ring)),
-        ordinal=np.zeros(ring, np.int64),
-        cell=np.zeros(ring, np.int64),
-        after=lists[0],
-        first=lists[1],
-        last=lists[2],
-        seen=np.zeros(cells, np.int64),
-        marks=np.zeros(3, np.int64),
-    )
+    """The same as `search` in a grid of one cell, for a query without CODE and region. `block`: room, float64 [BLOCK]."""
+    return _open_cell(points, questions, q, 0, first, stop, block, block, best_score, best_ordinal, 0)

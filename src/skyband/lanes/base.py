@@ -166,6 +166,10 @@ class Lane(ABC):
         """Rows are in no window any more; the windows that ended last and held one are answered again."""
         raise AssertionError(f"a lane of kind {self.kind!r} cannot delete rows")
 
+    def settle(self) -> None:
+        """Bring the members' counters up to date: a lane may count rows for all of them at once."""
+        return
+
     def last_end(self) -> int:
         """End of the first window that holds none of the rows taken so far, over the queries still asked."""
         return NEVER
@@ -207,6 +211,11 @@ class Lane(ABC):
         return 0.0
 
     @property
+    def is_exact(self) -> bool:
+        """Can no query have missed a row?"""
+        return all(self.missed_at_most(at) == 0 for at in range(len(self.members)))
+
+    @property
     def precision(self) -> float | None:
         """The share of the answers of its only query that are right, as far as can be told; None: all, or nobody asked."""
         return None
@@ -224,6 +233,7 @@ class Lane(ABC):
 
     def header(self) -> dict[str, Any]:
         """What every lane writes down of itself."""
+        self.settle()
         members = [
             {"active": m.active, "algorithm": m.algorithm, "rows": m.rows, "late": m.late, "nulls": m.nulls}
             for m in self.members

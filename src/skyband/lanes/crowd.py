@@ -82,6 +82,8 @@ class CrowdLane(Lane):
         self.algorithm = place.algorithm  # of the query it was made for
         self.ranked = np.zeros(0, np.int64)  # emit="arrivals": uid and row of those reported, increasing
         self.ranked_limit = 1 << 12  # how many there may be until expired ones are forgotten
+        self._uncounted = 0  # rows taken since the members' counters were brought up to date
+        self._emission: np.ndarray | None = None  # what each member's windows give
 
     def admits(self, place: Place) -> bool:
         return True
@@ -89,6 +91,8 @@ class CrowdLane(Lane):
     def join(self, place: Place) -> None:
         from skyband.algorithms.crowd import Asked
 
+        self.settle()
+        self._emission = None
         query, (named, options) = _asked(place), settled(place.algorithm)
         score, order = self._score(place)
         given = {name: value for name, value in options.items() if name != "grid"}
@@ -113,6 +117,7 @@ class CrowdLane(Lane):
 
     def cancel(self, at: int) -> None:
         """Stop answering a query and forget what only it held."""
+        self._emission = None
         self.structure.remove(at)
         del self.members[at], self.uids[at]
 
@@ -120,19 +125,31 @@ class CrowdLane(Lane):
 
     def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
         points = self._points(rows)
-        emission = np.array([member.emission for member in self.members], np.int64)
+        emission = self._emissions()
         parts = [self._emit(query, ends, results, emission) for query, ends, results in self.structure.push(points)]
-        for member, nulls in zip(self.members, self._nulls(rows, points), strict=True):
-            member.count(len(rows.table), 0, nulls)
+        self._uncounted += len(rows.table)
+        nulls = self._nulls(rows, points)
+        for at in np.flatnonzero(nulls).tolist():
+            self.members[at].nulls += int(nulls[at])
         emitted = self._first_arrivals_of(Emitted.join(parts), emission)
         return emitted, emitted.ordinal
 
     def delete(self, seq: np.ndarray) -> tuple[Emitted, np.ndarray]:
-        emission = np.array([member.emission for member in self.members], np.int64)
+        emission = self._emissions()
         seq = seq[seq >= self.since]
         emitted = self._emit(*self.structure.delete(seq), emission) if len(seq) else NO_EVENTS
         emitted = self._first_arrivals_of(emitted, emission)
         return emitted, emitted.ordinal
+
+    def settle(self) -> None:
+        for member in self.members:
+            member.rows += self._uncounted
+        self._uncounted = 0
+
+    def _emissions(self) -> np.ndarray:
+        if self._emission is None:
+            self._emission = np.array([member.emission for member in self.members], np.int64)
+        return self._emission
 
     def _points(self, rows: Rows) -> np.ndarray:
         """The numbers of the rows: float64 [attributes, rows]."""
@@ -169,18 +186,18 @@ class CrowdLane(Lane):
             self.ranked_limit = 2 * len(self.ranked) + (1 << 12)
         return emitted.where(keep)
 
-    def _nulls(self, rows: Rows, points: np.ndarray) -> list[int]:
+    def _nulls(self, rows: Rows, points: np.ndarray) -> np.ndarray:
         """How many rows have no score, for each query: only rows with an attribute that is not finite, or that arithmetic
         may take beyond that, can lack one, but for expressions that say otherwise."""
         crowd = self.structure
-        largest = max(crowd.largest_number, 1.0)
+        largest = max(crowd.asking.largest_number, 1.0)
         odd = ~(np.abs(points) < _MODERATE / largest).all(axis=0)
         counts = np.zeros(len(self.members), np.int64)
         if odd.any():
             counts += crowd.unscored(np.ascontiguousarray(points[:, odd]))
         if not odd.all():
             counts += crowd.unscored_among(np.ascontiguousarray(points[:, ~odd]))
-        return [int(count) for count in counts]
+        return counts
 
     # -- what is held --------------------------------------------------------------------------------------------
 
@@ -193,8 +210,7 @@ class CrowdLane(Lane):
         return self.structure.needed(base)
 
     def oldest_needed(self) -> int:
-        seen = self.structure.seen  # a query's answer is that of its last window, which may have ended before
-        return max(min((seen // member.slide * member.slide - member.size for member in self.members), default=seen), 0)
+        return self.structure.oldest_needed()
 
     def figures(self, at: int) -> dict[str, Any]:
         member, crowd = self.members[at], self.structure
@@ -213,7 +229,11 @@ class CrowdLane(Lane):
         return [(member.query.name, self.structure.candidates(at)) for at, member in enumerate(self.members) if member.active]
 
     def missed_at_most(self, at: int) -> float:
-        return self.structure.missed_at_most(at, self.members[at].rows)
+        return self.structure.missed_at_most(at, self.members[at].rows + self._uncounted)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.structure.asking.is_exact
 
     # -- state ---------------------------------------------------------------------------------------------------
 

@@ -63,9 +63,9 @@ class ScoresLane(CrowdLane):
     def _points(self, rows: Rows) -> np.ndarray:
         return np.stack([rows.scores(door) for door in self._names])
 
-    def _nulls(self, rows: Rows, points: np.ndarray) -> list[int]:
+    def _nulls(self, rows: Rows, points: np.ndarray) -> np.ndarray:
         missing = {name: int(np.isnan(rows.values[door.score]).sum()) for door, name in self._names.items()}
-        return [missing[asked.attributes[0]] for asked in self.structure.asked]
+        return np.array([missing[asked.attributes[0]] for asked in self.structure.asked])
 
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = super().save()

@@ -111,16 +111,25 @@ def _configuration() -> Path:
 
 _JAVA = "Spark needs Java 17 or newer: install one (on Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
 
+# Stopping a query while a function of foreachBatch runs, Spark looks for an interruption in the whole Python error by a
+# pattern that recurses at every character: a default stack overflows. Memory is taken only where a stack is that deep.
+_DEEP = "-Xss32m"
+
 
 def _start_quietly(wanted: Mapping[str, str]) -> None:
-    """Start the JVM with our log4j configuration, where the user has none, and without the JVM's own remarks."""
+    """Start the JVM with our log4j configuration and deep stacks, where the user says nothing of them, and without the JVM's
+    own remarks."""
     home = os.environ.get("JAVA_HOME")
     if not (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is None:
         raise SkybandError(f"there is no Java {f'in JAVA_HOME={home}' if home else 'on PATH'}. {_JAVA}")
     options = os.environ.get("SPARK_SUBMIT_OPTS")
+    # spark.driver.extraJavaOptions come after these, so that what the user set there wins
+    added = [options] if options else []
     if "log4j" not in (options or "") and not list(_configuration().glob("log4j2.*")):
-        # spark.driver.extraJavaOptions come after these, so that what the user set there wins
-        os.environ["SPARK_SUBMIT_OPTS"] = f"{options or ''} -Dlog4j2.configurationFile={_LOGGING.as_uri()}".strip()
+        added.append(f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+    if "-Xss" not in (options or ""):
+        added.append(_DEEP)
+    os.environ["SPARK_SUBMIT_OPTS"] = " ".join(added)
     reading, writing = os.pipe()
     threading.Thread(target=_pass_on, args=(reading,), name="skyband: errors of the JVM", daemon=True).start()
     try:
