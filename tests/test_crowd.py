@@ -304,6 +304,7 @@ def little_room(answers: int, rows: int, piece: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Crowd, "_answers", tiny)
         patch.setattr(module, "PIECE", piece)
+        patch.setattr(module, "WALKED", piece)
         yield
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from skyband.algorithms.arena import check_band, packed, with_room
 from skyband.algorithms.asked import Asked, resolution
 from skyband.algorithms.crowd_check import check_calendar, check_monitored, check_points
-from skyband.algorithms.scanned import NO_POINTS, PIECE, Round, Scanned
+from skyband.algorithms.scanned import NO_POINTS, WALKED, Round, Scanned
 from skyband.kernels import bands, deletion, points, pruning, query_grid
 from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
@@ -103,7 +103,7 @@ class Crowd(Scanned):
                 self._reach = self._bounds.copy()
             grid.edge[:, 0], grid.edge[:, -1] = self._reach
             if self._points is NO_POINTS:
-                ring = self.asked[0].size + self.asked[0].slide + 2 * PIECE
+                ring = self.asked[0].size + self.asked[0].slide + 2 * WALKED
                 self._points = points.empty_points(len(self.attributes), ring, len(grid.members))
                 self._points.marks[points.OLDEST] = begin
         indexed = kernel.Indexed(
@@ -189,6 +189,10 @@ class Crowd(Scanned):
         assert self._index is not None
         grid, indexed, calendar = self._index
         edge = grid.edge
+        if (piece.min(axis=1, initial=np.inf) >= edge[:, 0]).all() and (
+            piece.max(axis=1, initial=-np.inf) <= edge[:, -1]
+        ).all():
+            return
         low, high = np.fmin.reduce(piece, axis=1, initial=np.inf), np.fmax.reduce(piece, axis=1, initial=-np.inf)
         if (low >= edge[:, 0]).all() and (high <= edge[:, -1]).all():
             return

@@ -26,7 +26,8 @@ from skyband.kernels import crowd as kernel
 from skyband.kernels.tables import Results, Tops
 
 REFILLED = {"tma": "probabilistic", "sma": "strict"}  # cores that are filled from the window, and the kind of their band
-PIECE = 1 << 13  # rows taken at once: their scores stay in the cache
+PIECE = 1 << 13  # rows scored at once: their scores stay in the cache
+WALKED = 1 << 14  # rows taken at once where each is shown to the queries of its cell only
 Round = tuple[np.ndarray, np.ndarray, Results]  # queries, the ends of their windows, answers
 _ANSWERS = 1 << 14
 _FEW = 4  # rows that sma's skyband may hold besides twice the k before it is cut back to them
@@ -123,8 +124,9 @@ class Scanned:
     def push(self, rows: np.ndarray) -> Iterator[Round]:
         """Take rows, float64 [attributes, rows]; in rounds, the windows whose top-k may have changed: queries, window
         ends and answers. The iterator must be exhausted, and `tops` brought up to date from it: it does the work."""
-        for begin in range(0, rows.shape[1], PIECE):
-            piece = rows[:, begin : begin + PIECE]
+        length = WALKED if self.grid > 1 else PIECE
+        for begin in range(0, rows.shape[1], length):
+            piece = rows[:, begin : begin + length]
             known = np.ascontiguousarray(np.concatenate([self.rows, piece], axis=1))
             start, self.seen = self.seen, self.seen + piece.shape[1]
             if self.asked:
@@ -238,14 +240,15 @@ class Scanned:
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""
         base = max(base, self.oldest_needed())
-        held = np.zeros(max(self.seen - base, 0), bool)
+        # with cores that are filled from the window, any row of it may be searched for
+        kept = self.asked[0].size + self.asked[0].slide if self.refills else self.rows.shape[1]
+        if self.seen - kept <= base:
+            return np.arange(base, self.seen)
+        held = np.zeros(self.seen - base, bool)
         bands.mark_held(self.state.rows.ordinal, self.state.marks, base, held)
         tops = self.in_tops()
         held[tops[tops >= base] - base] = True
-        kept = (
-            self.asked[0].size + self.asked[0].slide if self.refills else self.rows.shape[1]
-        )  # any row of the window may be searched for
-        held[max(self.seen - kept - base, 0) :] = True
+        held[self.seen - kept - base :] = True
         return base + np.flatnonzero(held)
 
     def oldest_needed(self) -> int:

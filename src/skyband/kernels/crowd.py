@@ -52,7 +52,7 @@ WAITING = 6  # walk: how many queries wait for an answer
 SEARCHES = 7  # how often a core was filled from the window
 PROGRESS = 8
 
-PATIENCE = 128  # rows seen in vain that cost as much as indexing a query anew
+PATIENCE = 1024  # rows seen in vain that cost as much as indexing a query anew
 SLACK = 1e-13  # of a sum's terms: far more than rounding may take from it, far less than tells rows apart
 MARGIN = 0.25  # by how much of the distance from the best row to the threshold more is monitored
 
@@ -219,6 +219,16 @@ def _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
     return _needs_index(pruners, indexed, q)
 
 
+@tiny
+def _next_shown(members, screen, vain, cell, q, x):
+    """The first query after q that monitors the cell and whose screen the row passes, or -1; the others saw it in vain."""
+    q = next_member(members, cell, q)
+    while q >= 0 and not _passes(screen, q, x):
+        vain[q] += 1
+        q = next_member(members, cell, q)
+    return q
+
+
 @lean
 def _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves, progress):
     """The rows that leave when `row` comes. Returns DONE, INDEX or a band that needs room."""
@@ -250,12 +260,8 @@ def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, t
     marks, levels, query, members = pruners.marks, pruners.levels, pruners.query, grid.members
     shown = here if arriving else there
     cell = cell_of(grid, shown)
-    q = next_member(members, cell, progress[MEMBER])
+    q = _next_shown(members, indexed.screen, indexed.vain, cell, progress[MEMBER], shown)
     while q >= 0:
-        if not _passes(indexed.screen, q, shown):
-            indexed.vain[q] += 1
-            q = next_member(members, cell, q)
-            continue
         score, used = np.nan, False
         if arriving:
             score = score_of(questions, q, here)
@@ -276,7 +282,7 @@ def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, t
             if _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
                 return INDEX
         progress[MEMBER] = q
-        q = next_member(members, cell, q)
+        q = _next_shown(members, indexed.screen, indexed.vain, cell, q, shown)
     return DONE
 
 
@@ -320,9 +326,11 @@ def _walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_f
                 there[axis] = rows[axis, row - length - rows_from]
         status = DONE
         if progress[STAGE] == LOSING:
-            status = _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves, progress)
-            if status != DONE:
-                return status
+            # calls hand over all tables by value: most rows concern nobody, and are done with before one
+            if calendar.head[row % calendar.head.shape[0]] != NONE:
+                status = _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves, progress)
+                if status != DONE:
+                    return status
             progress[STAGE], progress[MEMBER] = LEAVING, NONE
         if progress[STAGE] == LEAVING:
             if leaves:
@@ -332,6 +340,12 @@ def _walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_f
                 if status != DONE:
                     return status
             progress[STAGE], progress[MEMBER] = ARRIVING, NONE
+        if progress[STAGE] == ARRIVING and progress[MEMBER] == NONE:
+            q = _next_shown(grid.members, indexed.screen, indexed.vain, cell_of(grid, here), NONE, here)
+            if q >= 0:
+                progress[MEMBER] = q - 1  # before it
+            else:
+                progress[STAGE] = ANSWERING
         if progress[STAGE] == ARRIVING:
             status = _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, there, leaves, True, progress)
             if status != DONE:

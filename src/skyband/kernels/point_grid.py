@@ -16,7 +16,7 @@ from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
 from skyband.kernels.points import STAMP, place_of
 from skyband.kernels.pruning import next_at_least
-from skyband.kernels.query_grid import best_in_cell, best_in_cells
+from skyband.kernels.query_grid import best_at, best_in_cells, best_terms
 from skyband.kernels.questions import BLOCK, CODE, LINEAR, score_of, scores_of
 
 
@@ -147,15 +147,18 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
     box = np.empty((2, dimensions), np.int64)
     region_box(grid, questions, q, box)
     outwards = _turning_points(grid, questions, q, box, pivot)
+    kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
+    terms = best_terms(grid, questions, q)
     waiting = 0
     for corner in range(1 if outwards else 1 << dimensions):
         cell = 0
         for axis in range(dimensions):
             start = box[STOP, axis] - 1 if corner >> axis & 1 else box[FIRST, axis]
-            cell = cell * resolution + (pivot[axis] if outwards else start)
+            at[axis] = pivot[axis] if outwards else start
+            cell = cell * resolution + at[axis]
         if points.seen[cell] != stamp:
             points.seen[cell] = stamp
-            waiting = _push(keys, cells, waiting, best_in_cell(grid, questions, q, cell), cell)
+            waiting = _push(keys, cells, waiting, best_at(kind, sign, order, terms, at), cell)
     count = 0
     while waiting > 0 and (count < room or keys[0] >= best_score[count - 1]):
         cell = cells[0]
@@ -171,10 +174,14 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
             above = at[axis] >= pivot[axis] if outwards else at[axis] < pivot[axis]
             if below and at[axis] > box[FIRST, axis] and points.seen[cell - stride] != stamp:
                 points.seen[cell - stride] = stamp
-                waiting = _push(keys, cells, waiting, best_in_cell(grid, questions, q, cell - stride), cell - stride)
+                at[axis] -= 1
+                waiting = _push(keys, cells, waiting, best_at(kind, sign, order, terms, at), cell - stride)
+                at[axis] += 1
             if above and at[axis] < box[STOP, axis] - 1 and points.seen[cell + stride] != stamp:
                 points.seen[cell + stride] = stamp
-                waiting = _push(keys, cells, waiting, best_in_cell(grid, questions, q, cell + stride), cell + stride)
+                at[axis] += 1
+                waiting = _push(keys, cells, waiting, best_at(kind, sign, order, terms, at), cell + stride)
+                at[axis] -= 1
             stride *= resolution
     return count
 

@@ -31,13 +31,13 @@ from skyband.kernels.grid import (
     region_box,
     set_bits,
 )
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import jit, tiny
 from skyband.kernels.questions import CODE, LINEAR, NOTHING, best_in_box, term_of, turned
 
 _HALVINGS = 12  # that leave one of 1000 cells
 
 
-@jit
+@tiny
 def _best_term(questions, q, axis, low, high):
     """The best of an attribute's terms over low <= x <= high, computed as that of a row there."""
     kind, sign = questions.kind[q], questions.sign[q]
@@ -52,7 +52,7 @@ def _best_term(questions, q, axis, low, high):
 
 
 @jit
-def _best_terms(grid, questions, q):
+def best_terms(grid, questions, q):
     """The best term of every attribute in use and coordinate: float64 [d, resolution]."""
     edge = grid.edge
     terms = np.zeros((edge.shape[0], edge.shape[1] - 1))
@@ -67,7 +67,7 @@ def _best_terms(grid, questions, q):
 def _best_along(kind, sign, order, terms, at, along, first, best):
     """Write the best turned scores of the cells that differ from `at` in the attribute `along` only: from `first` on.
 
-    The sums are those of `score_of`, of the terms of `_best_terms`. Loops over cells are vectorized.
+    The sums are those of `score_of`, of the terms of `best_terms`. Loops over cells are vectorized.
     """
     worst = -sign * np.inf
     best[:] = NOTHING
@@ -85,6 +85,17 @@ def _best_along(kind, sign, order, terms, at, along, first, best):
             best[c] = worst if best[c] != best[c] else best[c]
     for c in range(best.size):
         best[c] = turned(kind, sign, best[c])
+
+
+@tiny
+def best_at(kind, sign, order, terms, at):
+    """The best turned score that a row in the cell at coordinates `at` can have, of the terms of `best_terms`; never NaN."""
+    total = NOTHING
+    for place in range(order.size):
+        total += terms[order[place], at[order[place]]]
+        if total != total:
+            total = -sign * np.inf  # as in `_best_along`
+    return turned(kind, sign, total)
 
 
 @jit
@@ -150,7 +161,7 @@ def monitor(grid, questions, q, threshold):
     if questions.kind[q] == CODE:
         return _monitor_by_halves(grid, questions, q, threshold)
     kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
-    terms = _best_terms(grid, questions, q)
+    terms = best_terms(grid, questions, q)
     dimensions, resolution = terms.shape
     old = grid.box[q]
     new = np.zeros((2, dimensions), np.int64)

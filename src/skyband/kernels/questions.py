@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.code import Codes, bounds_of, value_of
-from skyband.kernels.jit import jit, tiny
+from skyband.kernels.jit import jit, lean, tiny
 
 DISTANCE_L2 = 0  # sqrt(sum of weight · (x - point)²)
 DISTANCE_L1 = 1  # sum of weight · |x - point|
@@ -73,7 +73,7 @@ def score_of(questions, q, row):
     return turned(kind, questions.sign[q], total)
 
 
-@jit
+@lean
 def _add_terms(kind, x, point, weight, sums):
     """Add an attribute's terms to the sums. Each loop is vectorized."""
     if kind == LINEAR:
@@ -87,7 +87,7 @@ def _add_terms(kind, x, point, weight, sums):
             sums[i] += weight * ((x[i] - point) * (x[i] - point))
 
 
-@jit
+@lean
 def scores_of(questions, q, rows, begin, stop, out):
     """Write the turned scores of rows[:, begin:stop] (float64 [d, n]) for query q to out[:stop - begin], as `score_of`, the
     region left out. Not for CODE."""

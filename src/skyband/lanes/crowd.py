@@ -190,9 +190,11 @@ class CrowdLane(Lane):
         """How many rows have no score, for each query: only rows with an attribute that is not finite, or that arithmetic
         may take beyond that, can lack one, but for expressions that say otherwise."""
         crowd = self.structure
-        largest = max(crowd.asking.largest_number, 1.0)
-        odd = ~(np.abs(points) < _MODERATE / largest).all(axis=0)
+        moderate = _MODERATE / max(crowd.asking.largest_number, 1.0)
         counts = np.zeros(len(self.members), np.int64)
+        if -moderate < points.min(initial=0.0) and points.max(initial=0.0) < moderate:  # a NaN is neither
+            return counts + crowd.unscored_among(points) if points.shape[1] else counts
+        odd = ~(np.abs(points) < moderate).all(axis=0)
         if odd.any():
             counts += crowd.unscored(np.ascontiguousarray(points[:, odd]))
         if not odd.all():
