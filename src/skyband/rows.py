@@ -59,8 +59,8 @@ class RowStore:
         kept: deque[tuple[np.ndarray, pa.Table]] = deque()
         for seq, rows in self.chunks:
             mine = needed[np.searchsorted(needed, seq[0]) : np.searchsorted(needed, seq[-1], "right")]
-            if len(mine) == len(seq):
-                kept.append((seq, rows))
+            if len(mine) and len(seq) < 2 * len(mine) and mine[0] == seq[-len(mine)]:
+                kept.append((seq[-len(mine) :], rows.slice(len(seq) - len(mine))))  # its newest rows, as in a window kept whole
             elif len(mine):
                 kept.append((mine.copy(), _take(rows, np.searchsorted(seq, mine))))
         self.chunks = kept

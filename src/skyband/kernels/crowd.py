@@ -52,7 +52,8 @@ WAITING = 6  # walk: how many queries wait for an answer
 SEARCHES = 7  # how often a core was filled from the window
 PROGRESS = 8
 
-PATIENCE = 1024  # rows seen in vain that cost as much as indexing a query anew
+PATIENCE = 128  # rows scored in vain that cost as much as indexing a query anew
+SCREENED = 1024  # the same where a row is screened first, which costs less
 SLACK = 1e-13  # of a sum's terms: far more than rounding may take from it, far less than tells rows apart
 MARGIN = 0.25  # by how much of the distance from the best row to the threshold more is monitored
 
@@ -154,7 +155,8 @@ def threshold_of(pruners, q):
 @tiny
 def _needs_index(pruners, indexed, q):
     """Does the query need more cells than it monitors, or have those cost more than indexing it anew?"""
-    return threshold_of(pruners, q) < indexed.threshold[q] or indexed.vain[q] > PATIENCE + indexed.cells[q]
+    patience = PATIENCE if np.isnan(indexed.screen[q, 0]) else SCREENED
+    return threshold_of(pruners, q) < indexed.threshold[q] or indexed.vain[q] > patience + indexed.cells[q]
 
 
 @lean
