@@ -204,21 +204,24 @@ def expected(case: Case, plan: Plan, watermark: int | None) -> Events:
                 else:
                     rows = sorted(rows, key=lambda row: (row["t"], row["tie"]))
                     rows = [row for row in rows if watermark is None or row["t"] < watermark]
-                found = keyed(query, rows) if case.keyed else sb.Monitor([query]).push(as_table(query, rows)).to_pylist()
+                if case.keyed:  # whose row is live depends on the windows of all queries
+                    found = [row for row in keyed(case.queries, rows) if row["query"] == query.name]
+                else:
+                    found = sb.Monitor([query]).push(as_table(query, rows)).to_pylist()
             if found:
                 results[group, query.name] = [position(row, row["window_end"]) for row in found]
     return results
 
 
-def keyed(query: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def keyed(queries: list[Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The embedded engine, one row at a time."""
-    monitor, found = sb.Monitor([query], key="id"), []
+    monitor, found = sb.Monitor(queries, key="id"), []
     for row in rows:
         if row["gone"]:
             found += monitor.delete([row["id"]]).to_pylist()
         else:
             try:
-                found += monitor.push(as_table(query, [row])).to_pylist()
+                found += monitor.push(as_table(queries[0], [row])).to_pylist()
             except SchemaError:
                 continue  # the key of a live row
     return found

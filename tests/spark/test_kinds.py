@@ -132,7 +132,7 @@ def test_groups_have_pairs_and_objects_of_their_own(spark: SparkSession, folder:
 
 
 def test_a_hundred_scores_and_deletions_over_one_stream(spark: SparkSession, tmp_path: Path) -> None:
-    """Queries by the dozen in two shards, rows that are deleted by key: each row and deletion in the order of its id."""
+    """Queries by the dozen, rows that are deleted by key: each row and deletion in the order of its id."""
     table = visits(300)
     generator = np.random.default_rng(5)
     gone = generator.random(300) < 0.1

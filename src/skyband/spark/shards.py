@@ -7,6 +7,7 @@
 
 Shard 0 is another: it answers the queries over score columns (see `plan`), and counts rows. Queries that report arrivals need
 to know who ranked before, whichever shard it was of; they, and approximate ones, have one shard that is sent all they need.
+So do all queries of a stream with deletions: whether a key is live depends on every query's window.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def make_shards(
 ) -> tuple[Shard, ...]:
     """The shards of queries, whose durations are whole numbers. `spread`: over how many states to spread the work of one
     kind; `keyed`: rows may be deleted; `scored_counts`: shard 0 sees every row already, and counts the late ones."""
+    queries = tuple(queries)
     heard = [query for query in queries if query.emit != "none"]
     whole = tuple(range(columns))
     made: list[Shard] = []
@@ -85,8 +87,9 @@ def make_shards(
     def add(identity: str, own: Iterable[Query], carried: tuple[int, ...], need: Need, merges: bool = False) -> None:
         made.append(Shard(0, identity, by_slide(slides, own), carried, need, merges))
 
-    ranked: list[RankedQuery] = [query for query in heard if not isinstance(query, TopKPairs | TopKAcross)]
-    for own in _dealt(ranked, spread):
+    # a key is live while the longest window holds its row: who may be deleted, or come again, is a matter of all queries
+    ranked: list[RankedQuery] = [one for one in (queries if keyed else heard) if not isinstance(one, TopKPairs | TopKAcross)]
+    for own in _dealt(ranked, 1 if keyed else spread):
         wheres = tuple({where_key(query.where): query.where for query in own if query.where is not None}.values())
         narrow = not keyed and all(query.where is not None for query in own) and len(wheres) <= MANY
         add("row", own if keyed else _timed_smallest(own), whole, Within(wheres) if narrow else Everything())
