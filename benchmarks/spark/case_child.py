@@ -49,7 +49,7 @@ def on_spark(case: Case) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory(prefix="skyband-bench-") as scratch:
         alone = case.system == "skyband" and not case.group and case.queries <= MANY  # then there is one state
-        spark = session(Path(scratch) / "local", cores=case.cores, partitions=1 if alone else case.cores)
+        spark = session(Path(scratch) / "local", cores=case.cores, partitions=1 if alone else case.cores, memory="8g")
         try:
             rows = _read(spark, case)
             begin = perf_counter()

@@ -69,12 +69,14 @@ TABLE = {
 }
 
 
-def session(scratch: Path, system: System | None = None, cores: int = 2, partitions: int | None = None) -> SparkSession:
+def session(
+    scratch: Path, system: System | None = None, cores: int = 2, partitions: int | None = None, memory: str = "2g"
+) -> SparkSession:
     """The Spark everybody gets: two cores and what skyband sets, then what `system` does better with."""
     from skyband.spark.sessions import session
 
     config = {
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(scratch),
         "spark.sql.streaming.numRecentProgressUpdates": "100000",

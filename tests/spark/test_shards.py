@@ -18,6 +18,7 @@ from shard_cases import SCHEMA, STREAMS, Case, as_table, cases, check, expected,
 import skyband as sb
 from skyband.errors import QueryError, SchemaError, StateError
 from skyband.spark import plan as planning
+from skyband.spark import stateful
 from skyband.spark.plan import make_request
 from skyband.spark.reduce import reduced
 from skyband.spark.shards import MANY, spark_hash
@@ -59,6 +60,18 @@ def test_a_shard_that_counts_rows_and_waits_for_time_may_be_sent_places_alone() 
         sb.TopKPairs(name="timed", k=1, score="a.x - b.x", window=sb.TimeWindow(4, 2)),
     ]
     check(Case([{**row, "t": 1, "id": n, "tie": n} for n in range(2)], [0, 0], [0, 0], queries, 5), forgetful=True)
+
+
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_results_that_travel_in_slices_are_the_same(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(stateful, "MOST_ROWS", most)
+    queries = [
+        sb.TopK(name="rows", k=3, score="x", window=sb.CountWindow(4)),
+        sb.TopKPairs(name="pairs", k=2, score="abs(a.x - b.x)", window=sb.CountWindow(4, 2)),
+    ]
+    row = {"y": 0.0, "g": "a", "object": "o", "stream": "r", "gone": False}
+    rows = [{**row, "t": n, "x": float(n * 7 % 5), "id": n, "tie": n} for n in range(12)]
+    check(Case(rows, [n // 6 for n in range(12)], [0] * 12, queries, 2), forgetful=True)
 
 
 # -- deletions ---------------------------------------------------------------------------------------------------

@@ -38,6 +38,10 @@ TALLIES = ("rows", "null_times", "candidates", "bytes", "refused")
 """Sums of an answer, as columns; what belongs to one query is told by `skyband.spark.tallies`."""
 
 
+MOST_ROWS = 1 << 16
+"""Result rows that travel as one value: the JVM holds such a value whole, and thousands of queries give millions of rows."""
+
+
 def bound_columns(plan: Plan) -> list[str]:
     """What is said of approximate answers, as columns of numbers."""
     return [f"bound_{at}" for at in range(len(plan.inexact))]
@@ -46,8 +50,8 @@ def bound_columns(plan: Plan) -> list[str]:
 def answer_micro_batch(
     plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState, key: tuple[Any, ...] = ()
 ) -> Iterator[pd.DataFrame]:
-    """Take the rows of a micro-batch for one group and shard, or its timeout; a row of results and tallies, then one for
-    each query whose answers are put together: `to` says with whose. `key`: the group's values, and the shard's address."""
+    """Take the rows of a micro-batch for one group and shard, or its timeout; rows of results, the first with tallies, and one
+    for each query whose answers are put together: `to` says with whose. `key`: the group's values, and the shard's address."""
     import pandas as pd
 
     address = int(key[-1]) if plan.shards else 0
@@ -73,8 +77,9 @@ def answer_micro_batch(
     told = tell(group.counted(tally), pa.concat_tables(results) if results else None, time_bound(plan))
     sums = [told, tally.rows, tally.null_times, group.candidates, size, refused]
     bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
-    lines = [[to, data, *(sums if at == 0 else nothing), *bounds] for at, (to, data) in enumerate(addressed)]
-    yield pd.DataFrame(lines, columns=[TO, "results", "told", *TALLIES, *bound_columns(plan)])
+    for at, (to, data) in enumerate(addressed):
+        line = [to, data, *(sums if at == 0 else nothing), *bounds]
+        yield pd.DataFrame([line], columns=[TO, "results", "told", *TALLIES, *bound_columns(plan)])
 
 
 def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.Table:
@@ -92,7 +97,11 @@ def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.T
 
 def _addressed(group: Group, results: list[pa.Table], key: tuple[Any, ...]) -> Iterator[tuple[str, bytes | None]]:
     """Result rows, and parts of answers with those they are to be put together with."""
-    yield f"results {key!r}", table_to_bytes(pa.concat_tables(results)) if results else None
+    to, rows = f"results {key!r}", sum(map(len, results))
+    if rows == 0:
+        yield to, None
+    for begin in range(0, rows, MOST_ROWS):
+        yield to, table_to_bytes(pa.concat_tables(results).slice(begin, MOST_ROWS))
     if isinstance(group, ShardGroup):
         for name, part in group.hand_over():
             yield f"parts {name!r} {key[:-1]!r}", table_to_bytes(part)
