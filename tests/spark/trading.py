@@ -52,3 +52,8 @@ def answer(result: dict[str, Any], row: dict[str, Any]) -> Answer:
     moment = datetime.fromisoformat(end) if isinstance(end, str) else end
     stamp = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC).strftime("%H:%M:%S.%f")
     return result["query"], row["venue"], stamp, result["event"], result.get("rank"), float(result["score"]), row["id"]
+
+
+def by_query(said: dict[str, Any], figure: str) -> dict[str, Any]:
+    """A figure of each query out of a line of `skyband run --json`."""
+    return {name: told[figure] for name, told in said["queries"].items()}
