@@ -17,7 +17,7 @@ from skyband.changes import Emitted
 from skyband.formulas import Distance, Linear
 from skyband.kernels import bands, point_grid
 from skyband.kernels.emission import CHANGES, emit
-from skyband.kernels.grid import empty_grid
+from skyband.kernels.grid import cells_in, empty_grid
 from skyband.kernels.points import add_points, drop_points, empty_points
 from skyband.kernels.questions import scores_of
 
@@ -112,7 +112,7 @@ def test_the_search_finds_the_best_rows_of_any_part_of_the_window(data: st.DataO
     asked = Asked(data.draw(scores(attributes)), order, 1, 100, 1, "sma")
     questions = questions_of([asked], tuple(attributes))
     grid = empty_grid(np.full(len(attributes), -4.0), np.full(len(attributes), 6.0), data.draw(st.integers(1, 4)), 1)
-    points = add_points(empty_points(len(attributes), 40, len(grid.members)), grid, rows, 0)
+    points = add_points(empty_points(len(attributes), 40, len(grid.members)), cells_in(grid, rows), rows, 0)
     dropped = data.draw(st.integers(0, count))
     drop_points(points, dropped)
     first, stop = dropped + data.draw(st.integers(0, 3)), data.draw(st.integers(0, count))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-_CHUNKS = 8  # more make lookups slow
+_JOINED = 4  # chunks at a time
 _AT_LEAST = 1 << 14  # fewer rows are not worth sorting out
 
 
@@ -31,18 +31,19 @@ class RowStore:
         if len(seq):
             self.chunks.append((seq, _take(batch, seq - base)))
             self.count += len(seq)
-            if len(self.chunks) > _CHUNKS:
-                self._join_small_chunks()
+            self._join_small_chunks()
 
     def _join_small_chunks(self) -> None:
-        """Join neighbours so that chunks grow like powers of two: there are few, and a row is seldom copied."""
-        joined: list[tuple[np.ndarray, pa.Table]] = []
-        for chunk in self.chunks:
-            joined.append(chunk)
-            while len(joined) > 1 and len(joined[-2][0]) < 2 * len(joined[-1][0]):
-                (a, first), (b, second) = joined[-2:]
-                joined[-2:] = [(np.concatenate([a, b]), pa.concat_tables([first, second]).combine_chunks())]
-        self.chunks = deque(joined)
+        """Join the newest four as long as the oldest of them is no larger than the others together: chunks grow like powers of
+        four, so that there are few, and a row is seldom copied."""
+        while len(self.chunks) >= _JOINED:
+            newest = [self.chunks[at] for at in range(-_JOINED, 0)]
+            if len(newest[0][0]) > sum(len(seq) for seq, _ in newest[1:]):
+                return
+            for _ in newest:
+                self.chunks.pop()
+            joined = pa.concat_tables([rows for _, rows in newest]).combine_chunks()
+            self.chunks.append((np.concatenate([seq for seq, _ in newest]), joined))
 
     def forget_before(self, seq: int) -> None:
         """Drop chunks all of whose rows arrived before `seq`."""
@@ -62,7 +63,7 @@ class RowStore:
             if len(mine) and len(seq) < 2 * len(mine) and mine[0] == seq[-len(mine)]:
                 kept.append((seq[-len(mine) :], rows.slice(len(seq) - len(mine))))  # its newest rows, as in a window kept whole
             elif len(mine):
-                kept.append((mine.copy(), _take(rows, np.searchsorted(seq, mine))))
+                kept.append((mine.copy(), _take(rows, _places(seq, mine))))
         self.chunks = kept
         self.count = sum(len(seq) for seq, _ in kept)
         self.limit = 2 * self.count + _AT_LEAST
@@ -82,7 +83,7 @@ class RowStore:
         parts = []
         for which, places in zip(owners, np.split(order, starts[1:]), strict=True):
             own, rows = chunks[which]
-            parts.append(_take(rows, np.searchsorted(own, seq[places])))
+            parts.append(_take(rows, _places(own, seq[places])))
         if len(parts) == 1:
             return parts[0]  # one owner: `order` changed nothing
         back = np.empty(len(seq), np.int64)
@@ -115,6 +116,13 @@ def united(parts: Iterable[np.ndarray]) -> np.ndarray:
     if len(some) == 1:
         return some[0]
     return np.unique(np.concatenate(some)) if some else np.zeros(0, np.int64)
+
+
+def _places(own: np.ndarray, seq: np.ndarray) -> np.ndarray:
+    """Where the numbers `seq` stand in `own`, which is increasing and has them all."""
+    if own[-1] - own[0] == len(own) - 1:  # none is missing, as in a window kept whole
+        return seq - own[0]
+    return np.searchsorted(own, seq)
 
 
 def _take(table: pa.Table, places: np.ndarray) -> pa.Table:

@@ -50,7 +50,8 @@ def _pruned(name: str, paper: str) -> Entry:
 
 def _spatial(name: str, paper: str, core: str, needs: str) -> Entry:
     """A core that is filled from a grid over the window's points."""
-    return Entry(name, paper, "spatial", True, "count", core == "tma", needs, "crowd:Crowd", {"core": core}, ("grid",))
+    settable = ("grid",) if core == "tma" else ("grid", "spare")
+    return Entry(name, paper, "spatial", True, "count", core == "tma", needs, "crowd:Crowd", {"core": core}, settable)
 
 
 def _pairs(name: str, paper: str, home: str, needs: str = "a score of pairs", exact: bool = True, **options: Any) -> Entry:
@@ -175,6 +176,7 @@ SETTINGS: Mapping[str, Setting] = {
     "rule": Setting(str, "'definition' or 'table'", lambda x: x in ("definition", "table")),
     "margin": Setting(float, "a number from -1 to 1, added to every estimated chance", lambda x: -1 <= x <= 1),
     "ahead": Setting(int, "a whole number of ranks, 0 to 1000000", lambda x: 0 <= x <= 10**6),
+    "spare": Setting(float, "how many rows more than k a search finds, as a share of k: 0 to 100", lambda x: 0 <= x <= 100),
     "grid": Setting(int, "how many cells divide each attribute, 1 to 1000", lambda x: 1 <= x <= 1000),
 }
 

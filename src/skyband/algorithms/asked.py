@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +32,14 @@ class Asked:
     core: str
     filter: str | None = None
     heard: bool = True
-    options: dict[str, Any] = field(default_factory=dict)  # gamma, sigma, rule, buffer
+    options: dict[str, Any] = field(default_factory=dict)  # gamma, sigma, rule, buffer, spare
     region: tuple[tuple[str, float, float], ...] = ()  # attribute, low, high; ends included
     condition: Tree | None = None  # rows that do not meet it have no score
+
+    @property
+    def wanted(self) -> int:
+        """Rows that are looked for when its core is filled from the window."""
+        return self.k + math.ceil(self.k * self.options.get("spare", 0.0))
 
     @property
     def code(self) -> Call | None:

@@ -54,20 +54,23 @@ class Crowd(Scanned):
     # -- rows ----------------------------------------------------------------------------------------------------
 
     def _take(self, rows: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
-        if self.grid:
-            piece = rows[:, begin - rows_from :]
-            self._adapt_grid(piece, begin)
-            self._keep_window(piece, begin)
-        return self._walk(rows, rows_from, begin) if self._walks else super()._take(rows, rows_from, begin)
+        if not self.grid:
+            return super()._take(rows, rows_from, begin)
+        piece = rows[:, begin - rows_from :]
+        self._adapt_grid(piece, begin)
+        if self._index is None:
+            self._index = self._indexed(piece if self.refills else rows, begin)
+        cells = grid_kernel.cells_in(self._index[0], rows)
+        self._keep_window(piece, cells[begin - rows_from :], begin)
+        return self._walk(rows, cells, rows_from, begin) if self._walks else super()._take(rows, rows_from, begin)
 
     @property
     def _walks(self) -> bool:
         """Does a row go to the queries of its cell only? One cell is none, where scores can be computed many at a time."""
         return self.grid > 1 or (self.grid == 1 and not (self.refills and self.asking.is_plain))
 
-    def _walk(self, rows: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
-        if self._index is None:
-            self._index = self._indexed(rows, begin)
+    def _walk(self, rows: np.ndarray, cells: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
+        assert self._index is not None
         grid, indexed, calendar = self._index
         size, slide = self.asked[0].size, self.asked[0].slide
         progress = np.zeros(kernel.PROGRESS, np.int64)
@@ -77,7 +80,7 @@ class Crowd(Scanned):
         while True:
             status = kernel.walk(
                 self.state, self.questions, grid, self._points, indexed, calendar,
-                size, slide, rows, rows_from, self.seen, progress, answers,
+                size, slide, rows, cells, rows_from, self.seen, progress, answers,
             )  # fmt: skip
             written = int(answers.used[0])
             if written and status < 0:
@@ -123,17 +126,15 @@ class Crowd(Scanned):
         kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
         return grid, indexed, calendar
 
-    def _keep_window(self, piece: np.ndarray, begin: int) -> None:
+    def _keep_window(self, piece: np.ndarray, cells: np.ndarray, begin: int) -> None:
         """Enter rows into the window that cores are filled from, and drop those that left it."""
         if not self.refills:
             return
         size = self.asked[0].size
-        if self._index is None:
-            self._index = self._indexed(piece, begin)
         self._widen(piece, begin)
         # a slide's rows more than the next window holds: the last one may be answered again
         points.drop_points(self._points, begin + 1 - size - self.asked[0].slide)
-        self._points = points.add_points(self._points, self._index[0], np.ascontiguousarray(piece), begin)
+        self._points = points.add_points(self._points, cells, np.ascontiguousarray(piece), begin)
 
     def delete(self, ordinals: np.ndarray) -> Round:
         """Rows are in no window any more; those that ended last are answered again: queries, window ends, answers. For a
@@ -180,7 +181,7 @@ class Crowd(Scanned):
         self._index = self._indexed(window, end)
         self._widen(window, end)
         self._points.marks[points.OLDEST] = begin
-        self._points = points.add_points(self._points, self._index[0], window, begin)
+        self._points = points.add_points(self._points, grid_kernel.cells_in(self._index[0], window), window, begin)
         points.delete_points(self._points, gone)
 
     def _widen(self, piece: np.ndarray, begin: int) -> None:

@@ -21,18 +21,19 @@ def check_points(points: Points, grid: Grid) -> None:
     """Every row of the window is in the ring of its cell, from the oldest row on, and nothing else is in one; rings do not
     overlap. A deleted row stays where it is, as ~row."""
     begin, end = int(points.marks[OLDEST]), int(points.marks[NEXT])
-    rings = [(int(part), int(part + room)) for part, room in zip(points.part, points.room, strict=True) if room]
+    rings = [(part, part + room) for part, room, _, _ in points.ring.tolist() if room]
     rings.sort()
     apart = all(stop <= start for (_, stop), (start, _) in pairwise(rings))
     assert apart and (not rings or rings[-1][1] <= points.marks[USED] <= len(points.ordinal)), f"rings overlap: {rings}"
     held: list[int] = []
-    for cell, (part, room, head, count) in enumerate(zip(points.part, points.room, points.head, points.count, strict=True)):
+    for cell, (part, room, head, count) in enumerate(points.ring.tolist()):
         assert 0 <= count <= room and (head < room or head == 0), f"cell {cell}: {count} rows from {head} on, room for {room}"
         places = part + (head + np.arange(count)) % max(room, 1)
-        rows = np.where(points.ordinal[places] < 0, ~points.ordinal[places], points.ordinal[places])
+        ordinals = points.ordinal[places]
+        rows = np.where(ordinals < 0, ~ordinals, ordinals)
         assert (np.diff(rows) > 0).all(), f"cell {cell} holds the rows {rows}, not by age"
         assert (points.cell[rows % len(points.cell)] == cell).all(), f"some of {rows} are noted for another cell than {cell}"
-        there = cells_of(grid, np.ascontiguousarray(points.rows[:, places].T))
+        there = cells_of(grid, points.rows[places])
         assert (there == cell).all(), f"of the rows {rows} in cell {cell}, {rows[there != cell]} belong elsewhere"
         held += rows.tolist()
     assert sorted(held) == list(range(begin, end)), f"rings hold {sorted(held)}, not all of [{begin}, {end})"
@@ -42,6 +43,8 @@ def check_monitored(state: Pruners, grid: Grid, indexed: Indexed, best: np.ndarr
     """Every query monitors the cells whose best, [queries, cells], reaches the threshold it is indexed with, which is no higher
     than the one it needs; its box holds all the cells it monitors, and rows are screened by that threshold."""
     resolution, dimensions = grid.edge.shape[1] - 1, len(grid.low)
+    monitoring = np.array([sum(int(word).bit_count() for word in words) for words in grid.members])
+    assert (monitoring == grid.watchers).all(), f"cells are monitored by {monitoring} queries, counted as {grid.watchers}"
     for q in range(len(state.query)):
         monitors = (grid.members[:, q // _WORD] >> np.uint64(q % _WORD) & np.uint64(1)).astype(bool)
         missing = np.flatnonzero((best[q] >= indexed.threshold[q]) & ~monitors)

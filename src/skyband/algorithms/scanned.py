@@ -30,7 +30,7 @@ PIECE = 1 << 13  # rows scored at once: their scores stay in the cache
 WALKED = 1 << 14  # rows taken at once where each is shown to the queries of its cell only
 Round = tuple[np.ndarray, np.ndarray, Results]  # queries, the ends of their windows, answers
 _ANSWERS = 1 << 14
-_FEW = 4  # rows that sma's skyband may hold besides twice the k before it is cut back to them
+_FEW = 4  # rows that sma's skyband may hold besides those wanted and k more before it is cut back to the former
 _ADDITIONAL = 10  # candidates besides PA's limit where queries are indexed (TODS15 table IX)
 _UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not have
 
@@ -63,6 +63,7 @@ class Scanned:
         query[pruning.BUFFER] = 0 if asked.filter is None else buffer_of(asked.size, asked.options.get("buffer"))
         query[[pruning.TAKEN, pruning.LEFT]] = self.seen
         query[pruning.REFILLS] = asked.core in REFILLED
+        query[pruning.WANTED] = asked.wanted
         self.state = joined(self.state, extra) if self.asked else extra
         self.asked.append(asked)
         self._resize_tops()
@@ -70,7 +71,7 @@ class Scanned:
 
     def _bands(self, asked: Asked) -> list[Band]:
         if asked.core in REFILLED:
-            limit = 2 * asked.k + _FEW if asked.core == "sma" else 0
+            limit = asked.wanted + asked.k + _FEW if asked.core == "sma" else 0
             return [Band(REFILLED[asked.core], asked.k, limit=limit, least=-1), _UNUSED]
         given = {name: value for name, value in asked.options.items() if name != "buffer"}
         shape: dict[str, Any] = {"gamma": GAMMA, "sigma": SIGMA, "rule": "definition", **given}
@@ -127,7 +128,7 @@ class Scanned:
         length = WALKED if self.grid > 1 else PIECE
         for begin in range(0, rows.shape[1], length):
             piece = rows[:, begin : begin + length]
-            known = np.ascontiguousarray(np.concatenate([self.rows, piece], axis=1))
+            known = np.ascontiguousarray(np.concatenate([self.rows, piece], axis=1) if self.rows.shape[1] else piece)
             start, self.seen = self.seen, self.seen + piece.shape[1]
             if self.asked:
                 yield from self._take(known, self.seen - known.shape[1], start)

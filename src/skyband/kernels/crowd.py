@@ -14,7 +14,7 @@ import numpy as np
 
 from skyband.kernels.bands import HEAD, NEVER, OLDEST, ROOM, THRESHOLD, K, expire, floor_of
 from skyband.kernels.calendar import plan, unlink
-from skyband.kernels.grid import cell_of, next_member
+from skyband.kernels.grid import next_member
 from skyband.kernels.jit import jit, lean, tiny
 from skyband.kernels.point_grid import search, search_all
 from skyband.kernels.pruning import (
@@ -30,6 +30,7 @@ from skyband.kernels.pruning import (
     SIZE,
     TAKEN,
     TOUCHED,
+    WANTED,
     crowded,
     fill,
     follow,
@@ -53,9 +54,9 @@ SEARCHES = 7  # how often a core was filled from the window
 PROGRESS = 8
 
 PATIENCE = 128  # rows scored in vain that cost as much as indexing a query anew
-SCREENED = 1024  # the same where a row is screened first, which costs less
+SCREENED = 4096  # the same where a row is screened first, which costs less
 SLACK = 1e-13  # of a sum's terms: far more than rounding may take from it, far less than tells rows apart
-MARGIN = 0.25  # by how much of the distance from the best row to the threshold more is monitored
+MARGIN = 0.1  # by how much of the distance from the best row to the threshold more is monitored
 
 LOSING, LEAVING, ARRIVING, ANSWERING = 0, 1, 2, 3  # stages of a row
 INDEX = -4  # a query has to be indexed anew
@@ -97,8 +98,8 @@ def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progr
             progress[WINDOW] = at
             if status != SEARCH:
                 break
-            k = marks[query[q, CORE], K]
-            best_score, best_ordinal = np.empty(k), np.empty(k, np.int64)
+            wanted = query[q, WANTED]
+            best_score, best_ordinal = np.empty(wanted), np.empty(wanted, np.int64)
             since = max(first[at], query[q, LEFT])  # without a filter: the first row it has seen
             count = search_all(points, questions, q, since, end[at], best_score, best_ordinal, block)
             fill(pruners, q, best_score, best_ordinal, count, end[at])
@@ -255,13 +256,12 @@ def _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves
 
 
 @lean
-def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, there, leaves, arriving, progress):
+def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, there, cell, leaves, arriving, progress):
     """Show the row that leaves the buffer, or the one that arrives, to the queries that monitor its cell. Returns as
     `_lose`."""
     scores, ordinals, counts = pruners.rows
     marks, levels, query, members = pruners.marks, pruners.levels, pruners.query, grid.members
     shown = here if arriving else there
-    cell = cell_of(grid, shown)
     q = _next_shown(members, indexed.screen, indexed.vain, cell, progress[MEMBER], shown)
     while q >= 0:
         score, used = np.nan, False
@@ -303,7 +303,7 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
             expire(scores, ordinals, counts, marks, levels, core, row + 1 - size)
             if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, row + 1):
                 progress[MEMBER] = q
-                return SEARCH if marks[core, ROOM] >= marks[core, K] else core
+                return SEARCH if marks[core, ROOM] >= query[q, WANTED] else core
             plan_query(pruners, calendar, q, size, slide, row)
         n, used = answers.used[0], answers.used[1]
         count = read(pruners, q, answers.score[used:], answers.ordinal[used:])
@@ -314,21 +314,41 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
     return DONE
 
 
+@tiny
+def _next_busy(calendar, watchers, cells, row, at, stop):
+    """The first row from `row` on, which stands at cells[at], that some query loses a row at or that falls into a cell which
+    some query monitors; `stop` when there is none before."""
+    slot = row % calendar.head.shape[0]
+    while row < stop and calendar.head[slot] == NONE and watchers[cells[at]] == 0:
+        row += 1
+        at += 1
+        slot = slot + 1 if slot + 1 < calendar.head.shape[0] else 0
+    return row
+
+
 @lean
-def _walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_from, stop, here, there, progress, answers):
+def _walk(
+    pruners, questions, grid, indexed, calendar, size, slide, rows, cells, rows_from, stop, here, there, progress, answers
+):
     """`walk`, up to where a query has to be indexed anew, which is said in progress[MEMBER]."""
     length = pruners.query[0, BUFFER]
     filtered = pruners.query[0, FILTER] != NONE
     while progress[ROW] < stop:
         row = progress[ROW]
+        if progress[STAGE] == LOSING and not filtered:
+            # most rows concern nobody; the last of a slide is answered whatever it is
+            last = min(row // slide * slide + slide, stop) - 1
+            row = _next_busy(calendar, grid.watchers, cells, row, row - rows_from, last)
+            progress[ROW] = row
         leaves = filtered and row - length >= rows_from
+        at = row - rows_from
         for axis in range(here.shape[0]):
-            here[axis] = rows[axis, row - rows_from]
+            here[axis] = rows[axis, at]
             if leaves:
-                there[axis] = rows[axis, row - length - rows_from]
+                there[axis] = rows[axis, at - length]
         status = DONE
         if progress[STAGE] == LOSING:
-            # calls hand over all tables by value: most rows concern nobody, and are done with before one
+            # calls hand over all tables by value: whom a row does not concern is not called
             if calendar.head[row % calendar.head.shape[0]] != NONE:
                 status = _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves, progress)
                 if status != DONE:
@@ -337,19 +357,23 @@ def _walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_f
         if progress[STAGE] == LEAVING:
             if leaves:
                 status = _show(
-                    pruners, questions, grid, indexed, calendar, size, slide, row, here, there, leaves, False, progress
-                )
+                    pruners, questions, grid, indexed, calendar, size, slide, row,
+                    here, there, cells[at - length], leaves, False, progress,
+                )  # fmt: skip
                 if status != DONE:
                     return status
             progress[STAGE], progress[MEMBER] = ARRIVING, NONE
         if progress[STAGE] == ARRIVING and progress[MEMBER] == NONE:
-            q = _next_shown(grid.members, indexed.screen, indexed.vain, cell_of(grid, here), NONE, here)
+            q = _next_shown(grid.members, indexed.screen, indexed.vain, cells[at], NONE, here)
             if q >= 0:
                 progress[MEMBER] = q - 1  # before it
             else:
                 progress[STAGE] = ANSWERING
         if progress[STAGE] == ARRIVING:
-            status = _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, there, leaves, True, progress)
+            status = _show(
+                pruners, questions, grid, indexed, calendar, size, slide, row,
+                here, there, cells[at], leaves, True, progress,
+            )  # fmt: skip
             if status != DONE:
                 return status
             progress[STAGE] = ANSWERING
@@ -364,27 +388,28 @@ def _walk(pruners, questions, grid, indexed, calendar, size, slide, rows, rows_f
 
 
 @jit
-def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows, rows_from, stop, progress, answers):
-    """Each row to the queries that monitor its cell; all have windows of `size` rows and the same slide and buffer.
+def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows, cells, rows_from, stop, progress, answers):
+    """Each row to the queries that monitor its cell; all have windows of `size` rows and the same slide and buffer. `cells`:
+    of the rows.
 
     Answers name the end of their window. Returns DONE, ANSWERS_FULL or a band that needs room.
     """
     here, there = np.empty(rows.shape[0]), np.empty(rows.shape[0])
-    k = 1
+    most = 1
     for q in range(pruners.query.shape[0]):
-        k = max(k, pruners.marks[pruners.query[q, CORE], K])
-    best_score, best_ordinal = np.empty(k), np.empty(k, np.int64)
-    keys, cells = np.empty(points.count.shape[0]), np.empty(points.count.shape[0], np.int64)
+        most = max(most, pruners.query[q, WANTED])
+    best_score, best_ordinal = np.empty(most), np.empty(most, np.int64)
+    keys, reached = np.empty(points.seen.size), np.empty(points.seen.size, np.int64)
     while True:
         status = _walk(
-            pruners, questions, grid, indexed, calendar, size, slide, rows, rows_from, stop, here, there, progress, answers
+            pruners, questions, grid, indexed, calendar, size, slide, rows, cells, rows_from, stop, here, there, progress, answers
         )
         q = progress[MEMBER]
         if status == SEARCH:
-            k = pruners.marks[pruners.query[q, CORE], K]
+            wanted = pruners.query[q, WANTED]
             end = progress[ROW] + 1
             first = max(end - size, pruners.query[q, LEFT])  # without a filter: the first row it has seen
-            count = search(points, grid, questions, q, first, end, best_score[:k], best_ordinal[:k], keys, cells)
+            count = search(points, grid, questions, q, first, end, best_score[:wanted], best_ordinal[:wanted], keys, reached)
             fill(pruners, q, best_score, best_ordinal, count, end)
             progress[SEARCHES] += 1
             if _needs_index(pruners, indexed, q):

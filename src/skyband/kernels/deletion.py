@@ -34,7 +34,7 @@ def delete(pruners, questions, grid, points, indexed, calendar, size, slide, see
     marks, query = pruners.marks, pruners.query
     scores, ordinals, counts = pruners.rows
     end = seen // slide * slide
-    keys, cells = np.empty(points.count.shape[0]), np.empty(points.count.shape[0], np.int64)
+    keys, cells = np.empty(points.seen.size), np.empty(points.seen.size, np.int64)
     waiting = 0
     for q in range(query.shape[0]):
         waiting += indexed.waits[q]

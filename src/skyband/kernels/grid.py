@@ -29,6 +29,7 @@ class Grid(NamedTuple):
     scale: np.ndarray  # float64 [d]: cells per unit
     edge: np.ndarray  # float64 [d, resolution + 1]: coordinate c holds edge[c] <= x <= edge[c + 1]; outer ones infinite
     members: np.ndarray  # uint64 [cells, words]: bit q % 64 of word q // 64 is set where query q monitors the cell
+    watchers: np.ndarray  # int64 [cells]: how many queries monitor it
     box: np.ndarray  # int64 [u, 2, d]: coordinates from FIRST up to STOP outside of which no bit of the query is set
 
 
@@ -47,8 +48,9 @@ def empty_grid(low: np.ndarray, high: np.ndarray, resolution: int, queries: int)
         # infinite where low is high: what is above it is in the last cell; abs() because 0 - 0 may be -0
         scale = 1.0 / np.abs(high / resolution - low / resolution)
         _find_edges(low, scale, edge)
-    members = np.zeros((resolution**low.size, -(-queries // WORD_BITS)), np.uint64)
-    return Grid(low, scale, edge, members, np.zeros((queries, 2, low.size), np.int64))
+    cells = resolution**low.size
+    members, watchers = np.zeros((cells, -(-queries // WORD_BITS)), np.uint64), np.zeros(cells, np.int64)
+    return Grid(low, scale, edge, members, watchers, np.zeros((queries, 2, low.size), np.int64))
 
 
 @tiny
@@ -99,6 +101,18 @@ def cells_of(grid, rows):
     cells = np.empty(rows.shape[0], np.int64)
     for row in range(rows.shape[0]):
         cells[row] = cell_of(grid, rows[row])
+    return cells
+
+
+@jit
+def cells_in(grid, rows):
+    """The same for every row of rows (float64 [d, n]), an attribute at a time: each loop is vectorized."""
+    resolution = grid.edge.shape[1] - 1
+    cells = np.zeros(rows.shape[1], np.int64)
+    for axis in range(rows.shape[0]):
+        low, scale, x = grid.low[axis], grid.scale[axis], rows[axis]
+        for i in range(cells.size):
+            cells[i] = cells[i] * resolution + _coordinate(x[i], low, scale, resolution)
     return cells
 
 
@@ -156,15 +170,24 @@ def line_of(at, resolution):
     return cell
 
 
+@tiny
+def watch(grid, cell, word, bit, wanted):
+    """Set the bit of a query in a cell, or clear it."""
+    bits = grid.members[cell, word]
+    grid.members[cell, word] = bits | bit if wanted else bits & ~bit
+    grid.watchers[cell] += wanted - np.int64((bits & bit) != 0)
+
+
 @jit
-def set_bits(members, resolution, box, at, word, bit):
-    """Set a query's bit in all cells of a box; returns how many those are. `at`: room, int64 [d]."""
+def watch_box(grid, box, at, word, bit, wanted):
+    """The same in all cells of a box; returns how many those are. `at`: room, int64 [d]."""
+    resolution = grid.edge.shape[1] - 1
     at[:] = box[FIRST]
     last, count = at.size - 1, 0
     while True:
         line = line_of(at, resolution)
         for c in range(box[FIRST, last], box[STOP, last]):
-            members[line + c, word] |= bit
+            watch(grid, line + c, word, bit, wanted)
             count += 1
         if not next_line(at, box):
             return count
@@ -176,16 +199,8 @@ def forget(grid, q):
     box = grid.box[q]
     if box[STOP, 0] == 0:
         return
-    resolution = grid.edge.shape[1] - 1
-    word, others = q >> WORD_SHIFT, ~(np.uint64(1) << np.uint64(q & (WORD_BITS - 1)))
-    last = box.shape[1] - 1
-    at = box[FIRST].copy()
-    while True:
-        line = line_of(at, resolution)
-        for c in range(box[FIRST, last], box[STOP, last]):
-            grid.members[line + c, word] &= others
-        if not next_line(at, box):
-            break
+    bit = np.uint64(1) << np.uint64(q & (WORD_BITS - 1))
+    watch_box(grid, box, np.empty(box.shape[1], np.int64), q >> WORD_SHIFT, bit, False)
     box[:] = 0
 
 

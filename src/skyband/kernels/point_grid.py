@@ -14,7 +14,7 @@ import numpy as np
 from skyband.kernels.grid import FIRST, STOP, longest_side, region_box
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
-from skyband.kernels.points import STAMP, place_of
+from skyband.kernels.points import COUNT, HEAD, PART, ROOM, STAMP, place_of
 from skyband.kernels.pruning import next_at_least
 from skyband.kernels.query_grid import best_at, best_in_cells, best_terms
 from skyband.kernels.questions import BLOCK, CODE, LINEAR, score_of, scores_of
@@ -91,7 +91,7 @@ def _take_run(points, questions, q, begin, stop_at, first, stop, block, best_sco
     room = best_score.shape[0]
     while begin < stop_at:
         end = min(begin + BLOCK, stop_at)
-        scores_of(questions, q, points.rows, begin, end, block)
+        scores_of(questions, q, points.rows.T, begin, end, block)
         at, rows = np.int64(0), end - begin
         while True:
             at = next_at_least(block, at, rows, best_score[count - 1] if count == room else -np.inf)
@@ -106,9 +106,9 @@ def _take_run(points, questions, q, begin, stop_at, first, stop, block, best_sco
 
 
 @lean
-def _open_cell(points, questions, q, cell, first, stop, here, block, best_score, best_ordinal, count):
+def _open_cell(points, questions, q, cell, first, stop, block, best_score, best_ordinal, count):
     """Take the rows [first, stop) of a cell among the best found; returns how many these are."""
-    part, room, head, rows = points.part[cell], points.room[cell], points.head[cell], points.count[cell]
+    part, room, head, rows = points.ring[cell, PART], points.ring[cell, ROOM], points.ring[cell, HEAD], points.ring[cell, COUNT]
     if questions.kind[q] != CODE and questions.bounds[q] == 0:
         straight = min(rows, room - head)
         count = _take_run(
@@ -119,12 +119,10 @@ def _open_cell(points, questions, q, cell, first, stop, here, block, best_score,
         )
     wanted = best_score.shape[0]
     for i in range(rows):
-        place = place_of(points, cell, i)
+        place = place_of(points.ring, cell, i)
         ordinal = points.ordinal[place]
         if first <= ordinal < stop:
-            for axis in range(here.shape[0]):
-                here[axis] = points.rows[axis, place]
-            score = score_of(questions, q, here)
+            score = score_of(questions, q, points.rows[place])
             if score == score and (count < wanted or score >= best_score[count - 1]):
                 count = _keep(best_score, best_ordinal, count, wanted, score, ordinal)
     return count
@@ -143,7 +141,7 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
     points.marks[STAMP] += 1
     stamp = points.marks[STAMP]
     pivot, at = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64)
-    here, block = np.empty(dimensions), np.empty(BLOCK)
+    block = np.empty(BLOCK)
     box = np.empty((2, dimensions), np.int64)
     region_box(grid, questions, q, box)
     outwards = _turning_points(grid, questions, q, box, pivot)
@@ -163,7 +161,7 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
     while waiting > 0 and (count < room or keys[0] >= best_score[count - 1]):
         cell = cells[0]
         waiting = _pop(keys, cells, waiting)
-        count = _open_cell(points, questions, q, cell, first, stop, here, block, best_score, best_ordinal, count)
+        count = _open_cell(points, questions, q, cell, first, stop, block, best_score, best_ordinal, count)
         rest = cell
         for axis in range(dimensions - 1, -1, -1):
             at[axis] = rest % resolution
@@ -192,7 +190,7 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
     dimensions, resolution = grid.low.size, grid.edge.shape[1] - 1
     room = best_score.shape[0]
     low, high, out = np.empty(dimensions), np.empty(dimensions), np.empty(3)
-    here, block = np.empty(dimensions), np.empty(BLOCK)
+    block = np.empty(BLOCK)
     known = np.empty((64, 2, dimensions), np.int64)
     region_box(grid, questions, q, known[0])
     made, waiting, count = 1, 0, 0
@@ -207,7 +205,7 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
             cell = np.int64(0)
             for axis in range(dimensions):
                 cell = cell * resolution + known[number, FIRST, axis]
-            count = _open_cell(points, questions, q, cell, first, stop, here, block, best_score, best_ordinal, count)
+            count = _open_cell(points, questions, q, cell, first, stop, block, best_score, best_ordinal, count)
             continue
         if made == known.shape[0]:
             wider = np.empty((2 * made, 2, dimensions), np.int64)
@@ -227,4 +225,4 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
 @jit
 def search_all(points, questions, q, first, stop, best_score, best_ordinal, block):
     """The same as `search` in a grid of one cell, for a query without CODE and region. `block`: room, float64 [BLOCK]."""
-    return _open_cell(points, questions, q, 0, first, stop, block, block, best_score, best_ordinal, 0)
+    return _open_cell(points, questions, q, 0, first, stop, block, best_score, best_ordinal, 0)

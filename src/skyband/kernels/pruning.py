@@ -44,7 +44,8 @@ TOUCHED = 6  # the row whose coming changed the top-k since the last answer, plu
 UNEVEN = 7  # 1: windows of any number of rows, so the buffer may have to give rows back early
 REFILLS = 8  # a core that is filled from the window again (SIGMOD06); 1: it holds every row that may rank, 2: it may not
 FILLED = 9  # end of the window it was last filled for
-COLUMNS = 10
+WANTED = 10  # rows that filling it looks for: k, and some to spare
+COLUMNS = 11
 
 NONE = -1
 
@@ -247,10 +248,10 @@ def ready(scores, marks, levels, query, q, end):
         return False
     # the first answer, when it holds all rows so far, or a threshold from long ago that lets too many in
     loose = query[q, REFILLS] == 1 or (marks[core, KIND] == STRICT and held > marks[core, LIMIT])
-    if held >= marks[core, K] and loose:
+    if held >= query[q, WANTED] and loose:
         query[q, REFILLS] = 2
-        marks[core, STOP] = marks[core, HEAD] + marks[core, K]
-        levels[core, THRESHOLD] = floor_of(scores, marks, core)
+        marks[core, STOP] = marks[core, HEAD] + query[q, WANTED]
+        levels[core, THRESHOLD] = scores[marks[core, STOP] - 1]
     return True
 
 
@@ -271,8 +272,9 @@ def fill(pruners, q, score, ordinal, count, end):
         oldest = min(oldest, ordinal[i])
     marks[core, HEAD], marks[core, STOP], marks[core, OLDEST] = head, head + count, oldest
     pruners.query[q, FILLED] = end
-    pruners.query[q, REFILLS] = 1 + (count == marks[core, K])
-    pruners.levels[core, THRESHOLD] = score[count - 1] if count == marks[core, K] else -np.inf
+    enough = count == pruners.query[q, WANTED]
+    pruners.query[q, REFILLS] = 1 + enough
+    pruners.levels[core, THRESHOLD] = score[count - 1] if enough else -np.inf
 
 
 @jit
@@ -315,7 +317,7 @@ def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leav
             expire(scores, ordinals, counts, marks, levels, core, first[at])
             if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, end[at]):
                 query[q, TOUCHED] = end[at]  # comes back to this window
-                return at, SEARCH if marks[core, ROOM] >= marks[core, K] else core
+                return at, SEARCH if marks[core, ROOM] >= query[q, WANTED] else core
         query[q, TOUCHED] = 0
         if written:
             n, used = answers.used[0], answers.used[1]

@@ -29,7 +29,8 @@ from skyband.kernels.grid import (
     lowest,
     next_line,
     region_box,
-    set_bits,
+    watch,
+    watch_box,
 )
 from skyband.kernels.jit import jit, tiny
 from skyband.kernels.questions import CODE, LINEAR, NOTHING, best_in_box, term_of, turned
@@ -174,7 +175,6 @@ def monitor(grid, questions, q, threshold):
         for axis in range(dimensions):
             both[FIRST, axis] = min(old[FIRST, axis], new[FIRST, axis])
             both[STOP, axis] = max(old[STOP, axis], new[STOP, axis])
-    members = grid.members
     word, bit = q >> WORD_SHIFT, np.uint64(1) << np.uint64(q & (WORD_BITS - 1))
     last = dimensions - 1
     first = both[FIRST, last]
@@ -186,8 +186,7 @@ def monitor(grid, questions, q, threshold):
         line = line_of(at, resolution) + first
         for c in range(best.size):
             wanted = best[c] >= threshold
-            bits = members[line + c, word]
-            members[line + c, word] = bits | bit if wanted else bits & ~bit
+            watch(grid, line + c, word, bit, wanted)
             monitored += wanted
         if not next_line(at, both):
             break
@@ -220,7 +219,7 @@ def _monitor_by_halves(grid, questions, q, threshold):
             waiting[count, STOP, axis] = waiting[count + 1, FIRST, axis] = middle
             count += 2
             continue
-        monitored += set_bits(grid.members, resolution, box, at, word, bit)
+        monitored += watch_box(grid, box, at, word, bit, True)
         for axis in range(dimensions):
             around[FIRST, axis] = min(around[FIRST, axis], box[FIRST, axis])
             around[STOP, axis] = max(around[STOP, axis], box[STOP, axis])
