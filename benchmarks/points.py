@@ -10,7 +10,7 @@ import numpy as np
 import skyband as sb
 from benchmarks.figure import Figure
 from skyband.algorithms import settled
-from skyband.algorithms.choose import choose_crowd
+from skyband.algorithms.choose import SPARE, choose_crowd
 from skyband.algorithms.crowd import Asked, Crowd, resolution
 from skyband.changes import Emitted
 from skyband.kernels.emission import emit
@@ -26,7 +26,8 @@ def points(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
 
 
 def crossing(say: Callable[[str], None], size: int) -> Iterator[Figure]:
-    """What `auto` chooses beside the better of grid and scan, `sma` both: structures alone, cycles of size/100 rows."""
+    """What `auto` chooses beside the better of grid and scan, `sma` with rows to spare both: structures alone, cycles of
+    size/100 rows."""
     generator = np.random.default_rng(7)
     for queries in (100, 1000, 5000):
         for dimensions in (2, 4, 6):
@@ -35,10 +36,11 @@ def crossing(say: Callable[[str], None], size: int) -> Iterator[Figure]:
                 say(setting)
                 weights = generator.random((queries, dimensions))
                 usual = resolution(size, dimensions)
-                crowds = {"sma": _crowd(weights, k, size, usual), "sma(grid=1)": _crowd(weights, k, size, 1)}
+                crowds = {"grid": _crowd(weights, k, size, usual), "scan": _crowd(weights, k, size, 1)}
                 taken = _side_by_side(crowds, dimensions, size)
-                chosen = choose_crowd(queries, dimensions, k, True) or "sma"
-                assert settled(chosen)[0].name == "sma" and chosen in taken
+                named, options = settled(choose_crowd(queries, dimensions, k, True) or "")
+                assert named.name == "sma" and options["spare"] == SPARE
+                chosen = "scan" if options.get("grid") == 1 else "grid"
                 detail = ", ".join(f"{name} {1e3 * seconds:.2f} ms a cycle" for name, seconds in taken.items())
                 ratio = taken[chosen] / min(taken.values())
                 yield Figure(setting, "the better of grid and scan", 1.1, ratio, "× its time", detail=f"{detail}; {chosen}")
@@ -48,7 +50,8 @@ def _crowd(weights: np.ndarray, k: int, size: int, grid: int) -> Crowd:
     names = tuple(_NAMES[: weights.shape[1]])
     crowd = Crowd(names, grid)
     for one in weights.tolist():
-        crowd.add(Asked(sb.linear(dict(zip(names, one, strict=True))), "desc", k, size, size // 100, "sma"))
+        score = sb.linear(dict(zip(names, one, strict=True)))
+        crowd.add(Asked(score, "desc", k, size, size // 100, "sma", options={"spare": SPARE}))
     return crowd
 
 

@@ -28,10 +28,12 @@ INDEXED = [
     "strict+strict(grid=2)",
     "strict+relaxed(grid=4)",
     "sma",
+    "sma(spare=0.5)",
     "tma(grid=3)",
-    "sma(grid=1)",
+    "sma(grid=1, spare=1)",
     "tma(grid=1)",
 ]
+SCANNED = f"sma(grid=1, spare={choose.SPARE})"  # what `auto` makes of few scores
 KINDS = ["l2", "l1", "linear", "product", "expression", "callable"]
 numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.5, -1.0, math.inf, -math.inf, math.nan, None])
 
@@ -225,12 +227,12 @@ def test_many_scores_form_a_crowd_and_few_do_not() -> None:
     assert len(few._lanes) == choose.MANY - 1 and few.stats("q0")["algorithm"] == "shared"
     monitor = sb.Monitor(queries)
     monitor.push(points(1000))
-    assert len(monitor._lanes) == 1 and monitor.stats("q0")["algorithm"] == "sma(grid=1)"
+    assert len(monitor._lanes) == 1 and monitor.stats("q0")["algorithm"] == SCANNED
     monitor.add(sb.TopK(name="late", k=2, score="x - y", window=sb.CountWindow(200, slide=20), where={"x": (0.5, None)}))
     monitor.add(sb.TopK(name="other", k=2, score="x - y", window=sb.CountWindow(100)))
     monitor.push(points(300, seed=1))
     assert len(monitor._lanes) == 2 and monitor.stats("other")["algorithm"] == "shared"
-    assert monitor.stats("late")["algorithm"] == "sma(grid=1)"
+    assert monitor.stats("late")["algorithm"] == SCANNED
     data = points(300, seed=1)
     score = np.where(data["x"] >= 0.5, data["x"] - data["y"], -9.0)[100:]
     assert monitor.top("late")["seq"].to_pylist() == (1100 + np.argsort(-score)[:2]).tolist()

@@ -85,6 +85,23 @@ def test_arrivals_come_before_expirations_so_that_a_lucky_arrival_saves_a_search
         assert crowd.searches == searches
 
 
+def test_rows_to_spare_make_searches_rare_and_change_no_answer() -> None:
+    rows = np.random.default_rng(2).random((2, 40_000))
+    searches = []
+    for spare in (0.0, 0.5, 2.0):
+        crowd = Crowd(("x", "y"), grid=resolution(2000, 2))
+        for x in range(1, 6):
+            asked = Asked(sb.linear({"x": float(x), "y": 3.0}), "desc", 10, 2000, 20, "sma", options={"spare": spare})
+            crowd.add(asked)
+            assert asked.wanted == 10 * (1 + spare)
+        push(crowd, rows)
+        crowd.check_invariants()
+        for x, ordinals in zip(range(1, 6), crowd.tops.ordinal, strict=True):
+            assert ordinals.tolist() == (38_000 + np.argsort(-(x * rows[0] + 3.0 * rows[1])[-2000:])[:10]).tolist()
+        searches.append(crowd.searches)
+    assert searches[0] > 4 * searches[1] and searches[1] > searches[2], searches
+
+
 # --- the search ------------------------------------------------------------------------------------------
 
 values = st.sampled_from([0.0, 1.0, 2.0, 2.5, 7.0, -3.0, np.nan]) | st.floats(-10, 10)
@@ -209,6 +226,8 @@ def test_the_worst_score_there_is_ranks_too(core: str, k: int, size: int, slide:
         ({"algorithm": "relaxed+strict(grid=3)", "where": {"x": (0, 1)}}, "no where"),
         ({"algorithm": "sma", "emit": "snapshots"}, "another emit"),
         ({"algorithm": "sma(grid=0)"}, "1 to 1000"),
+        ({"algorithm": "sma(spare=-1)"}, "0 to 100"),
+        ({"algorithm": "tma(spare=1)"}, "not an option"),
     ],
 )
 def test_what_a_grid_cannot_answer_is_refused_where_it_is_asked(given_: dict[str, Any], text: str) -> None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from skyband.errors import StateError
 
 _MARK = b"SKYBAND\0"
-_FORMAT = 2
+_FORMAT = 3
 _PREFIX = struct.Struct("<8sI32s")
 
 

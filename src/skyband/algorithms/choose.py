@@ -31,6 +31,7 @@ _WORTH_BOXES = 50_000  # rows of a window from which on boxes cost less than a s
 MANY = 64  # distinct scores from which on a crowd is faster than a structure for each
 GRID = 400  # from which on a grid is faster than a scan
 MOST_FOR_GRID = 4  # attributes up to which it is whatever k
+SPARE = 0.5  # of k: rows more than k that a search finds; a half makes searches rare, and more rows cost more to keep
 
 
 def choose(plan: Plan) -> str:
@@ -60,7 +61,7 @@ def choose_crowd(scores: int, attributes: int, k: int, plain: bool) -> str | Non
     if scores < MANY:
         return None
     scan = scores < GRID or (attributes > MOST_FOR_GRID and not 10 <= k <= 50)
-    return "sma(grid=1)" if plain and scan else "sma"
+    return f"sma(grid=1, spare={SPARE})" if plain and scan else f"sma(spare={SPARE})"
 
 
 def choose_pairs(metric: str, order: str, columns: int, rows: int | None) -> str:

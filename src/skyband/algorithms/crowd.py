@@ -14,8 +14,9 @@ take any expression as a score, regions, and TMA deletions, which a core that ha
 Deviations: a query that monitors cells in vain is indexed anew when that has cost more than the change; one that needs
 more cells gets some more than it needs. The grid is laid over the first rows, and anew, in O(window), when rows come to range
 twice as far; cells at its edge reach to infinity, or, where the window is kept, as far as its rows. A skyband of SMA that has
-grown to twice k is cut back to the k best, as after a search. In a grid of one cell both are scanned, and filled by a look at
-the whole window.
+grown to twice k is cut back to the k best, as after a search. With `spare`, which the paper does not have, SMA searches for
+that share of k more rows: a skyband that begins with k rows falls below k as often as not when one next comes or goes, one
+that begins with some to spare hardly ever. In a grid of one cell both are scanned, and filled by a look at the whole window.
 """
 
 from __future__ import annotations

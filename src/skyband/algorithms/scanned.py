@@ -22,7 +22,7 @@ from skyband.errors import QueryError
 from skyband.evaluation import compute
 from skyband.expression import Call
 from skyband.kernels import bands, code, points, pruning, questions
-from skyband.kernels import crowd as kernel
+from skyband.kernels import scan as kernel
 from skyband.kernels.tables import Results, Tops
 
 REFILLED = {"tma": "probabilistic", "sma": "strict"}  # cores that are filled from the window, and the kind of their band

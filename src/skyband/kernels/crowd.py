@@ -1,9 +1,9 @@
-"""Many queries with scores of their own over the same rows: `scan` takes every query over all rows, `walk` shows a row
-only to the queries that monitor its cell of a grid.
+"""Many queries with scores of their own over the same rows: a row is shown only to the queries that monitor its cell of a
+grid.
 
-Both take the rows [begin, stop) and write down the windows whose top-k may have changed. Rows come as attributes,
+`walk` takes the rows [begin, stop) and writes down the windows whose top-k may have changed. Rows come as attributes,
 float64 [d, rows], from the ordinal `rows_from` on, which is at most the first that may leave a buffer. When an answer or
-a band finds no room they stop and say so; called again they go on there.
+a band finds no room it stops and says so; called again it goes on there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from skyband.kernels.bands import HEAD, NEVER, OLDEST, ROOM, THRESHOLD, K, expir
 from skyband.kernels.calendar import plan, unlink
 from skyband.kernels.grid import next_member
 from skyband.kernels.jit import jit, lean, tiny
-from skyband.kernels.point_grid import search, search_all
+from skyband.kernels.point_grid import search
 from skyband.kernels.pruning import (
     ANSWERS_FULL,
     BUFFER,
@@ -33,25 +33,20 @@ from skyband.kernels.pruning import (
     WANTED,
     crowded,
     fill,
-    follow,
     read,
     ready,
     step,
-    take,
 )
 from skyband.kernels.query_grid import monitor
-from skyband.kernels.questions import BLOCK, LINEAR, score_of, scores_of
+from skyband.kernels.questions import LINEAR, score_of
 
 # places in progress
-QUERY = 0  # scan: the query being taken
-WINDOW = 1  # scan: its next window
-SCORED = 2  # scan: the query whose scores are at hand, or NONE
-ROW = 3  # walk: the row being taken
-STAGE = 4  # walk: what of it is next
-MEMBER = 5  # walk: the query last looked at in this stage
-WAITING = 6  # walk: how many queries wait for an answer
-SEARCHES = 7  # how often a core was filled from the window
-PROGRESS = 8
+ROW = 0  # being taken
+STAGE = 1  # what of it is next
+MEMBER = 2  # the query last looked at in this stage
+WAITING = 3  # how many queries wait for an answer
+SEARCHES = 4  # how often a core was filled from the window
+PROGRESS = 5
 
 PATIENCE = 128  # rows scored in vain that cost as much as indexing a query anew
 SCREENED = 4096  # the same where a row is screened first, which costs less
@@ -60,62 +55,6 @@ MARGIN = 0.1  # by how much of the distance from the best row to the threshold m
 
 LOSING, LEAVING, ARRIVING, ANSWERING = 0, 1, 2, 3  # stages of a row
 INDEX = -4  # a query has to be indexed anew
-
-
-class Slides(NamedTuple):
-    """The windows that end in a run of rows, for each kind of window asked."""
-
-    kind: np.ndarray  # int64 [queries]: which kind a query has
-    begin: np.ndarray  # int64 [kinds + 1]: where the windows of each kind begin
-    first: np.ndarray  # int64 [windows]
-    end: np.ndarray  # int64 [windows]
-
-
-@jit
-def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progress, arriving, leaving, answers):
-    """Every query over all rows. Returns DONE, ANSWERS_FULL or a band that needs room."""
-    block = np.empty(BLOCK)
-    scores, ordinals, counts = pruners.rows
-    marks, levels, query = pruners.marks, pruners.levels, pruners.query
-    for q in range(progress[QUERY], query.shape[0]):
-        since = begin
-        if query[q, FILTER] != NONE:
-            since = max(begin - query[q, BUFFER], query[q, LEFT])
-        if progress[SCORED] != q:
-            scores_of(questions, q, rows, begin - rows_from, stop - rows_from, arriving)
-            if query[q, FILTER] != NONE:
-                upto = max(stop - query[q, BUFFER], since)
-                scores_of(questions, q, rows, since - rows_from, upto - rows_from, leaving)
-                progress[ROW] = since
-            progress[SCORED], progress[WINDOW] = q, 0
-        kind = slides.kind[q]
-        first = slides.first[slides.begin[kind] : slides.begin[kind + 1]]
-        end = slides.end[slides.begin[kind] : slides.begin[kind + 1]]
-        while True:
-            at, status = follow(
-                pruners, q, first, end, progress[WINDOW], arriving, begin, leaving, progress[ROW], True, answers
-            )
-            progress[WINDOW] = at
-            if status != SEARCH:
-                break
-            wanted = query[q, WANTED]
-            best_score, best_ordinal = np.empty(wanted), np.empty(wanted, np.int64)
-            since = max(first[at], query[q, LEFT])  # without a filter: the first row it has seen
-            count = search_all(points, questions, q, since, end[at], best_score, best_ordinal, block)
-            fill(pruners, q, best_score, best_ordinal, count, end[at])
-            progress[SEARCHES] += 1
-        if status == DONE:  # rows after the last window's end
-            status = take(
-                scores, ordinals, counts, marks, levels, query, q, stop, arriving, begin, leaving, progress[ROW], False
-            )
-        if status != DONE:
-            progress[QUERY] = q
-            return status
-    progress[QUERY], progress[SCORED] = 0, NONE
-    return DONE
-
-
-# by the grid ------------------------------------------------------------------------------------------------
 
 
 class Indexed(NamedTuple):
@@ -402,7 +341,21 @@ def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows,
     keys, reached = np.empty(points.seen.size), np.empty(points.seen.size, np.int64)
     while True:
         status = _walk(
-            pruners, questions, grid, indexed, calendar, size, slide, rows, cells, rows_from, stop, here, there, progress, answers
+            pruners,
+            questions,
+            grid,
+            indexed,
+            calendar,
+            size,
+            slide,
+            rows,
+            cells,
+            rows_from,
+            stop,
+            here,
+            there,
+            progress,
+            answers,
         )
         q = progress[MEMBER]
         if status == SEARCH:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.grid import FIRST, STOP, longest_side, region_box
-from skyband.kernels.jit import jit, lean
+from skyband.kernels.jit import jit, lean, tiny
 from skyband.kernels.order import outranks
-from skyband.kernels.points import COUNT, HEAD, PART, ROOM, STAMP, place_of
+from skyband.kernels.points import COUNT, PART, ROOM, STAMP, place_of
 from skyband.kernels.pruning import next_at_least
 from skyband.kernels.query_grid import best_at, best_in_cells, best_terms
-from skyband.kernels.questions import BLOCK, CODE, LINEAR, score_of, scores_of
+from skyband.kernels.questions import BLOCK, CODE, LINEAR, score_of, scores_by
 
 
 @lean
@@ -85,19 +85,21 @@ def _turning_points(grid, questions, q, box, pivot):
 
 
 @lean
-def _take_run(points, questions, q, begin, stop_at, first, stop, block, best_score, best_ordinal, count):
-    """Take those of the rows in the arena's places [begin, stop_at) that arrived in [first, stop) among the best found;
-    returns how many these are. `block`: room, float64 [BLOCK]."""
+def _take_run(
+    rows, ordinals, kind, sign, order, point, weight, begin, stop_at, first, stop, block, best_score, best_ordinal, count
+):
+    """Take those of the rows at the places [begin, stop_at) that arrived in [first, stop) among the best found; returns how
+    many these are. `block`: room, float64 [BLOCK]."""
     room = best_score.shape[0]
     while begin < stop_at:
         end = min(begin + BLOCK, stop_at)
-        scores_of(questions, q, points.rows.T, begin, end, block)
-        at, rows = np.int64(0), end - begin
+        scores_by(kind, sign, order, point, weight, rows.T, begin, end, block)
+        at, scored = np.int64(0), end - begin
         while True:
-            at = next_at_least(block, at, rows, best_score[count - 1] if count == room else -np.inf)
-            if at == rows:
+            at = next_at_least(block, at, scored, best_score[count - 1] if count == room else -np.inf)
+            if at == scored:
                 break
-            ordinal = points.ordinal[begin + at]
+            ordinal = ordinals[begin + at]
             if first <= ordinal < stop:
                 count = _keep(best_score, best_ordinal, count, room, block[at], ordinal)
             at += 1
@@ -105,26 +107,33 @@ def _take_run(points, questions, q, begin, stop_at, first, stop, block, best_sco
     return count
 
 
-@lean
+@tiny
 def _open_cell(points, questions, q, cell, first, stop, block, best_score, best_ordinal, count):
     """Take the rows [first, stop) of a cell among the best found; returns how many these are."""
-    part, room, head, rows = points.ring[cell, PART], points.ring[cell, ROOM], points.ring[cell, HEAD], points.ring[cell, COUNT]
-    if questions.kind[q] != CODE and questions.bounds[q] == 0:
-        straight = min(rows, room - head)
+    ring, rows, ordinals = points.ring, points.rows, points.ordinal
+    held = ring[cell, COUNT]
+    if held > 0 and questions.kind[q] != CODE and questions.bounds[q] == 0:
+        kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
+        point, weight = questions.point[q], questions.weight[q]
+        begin, wall = place_of(ring, cell, 0), ring[cell, PART] + ring[cell, ROOM]
+        straight = min(held, wall - begin)
         count = _take_run(
-            points, questions, q, part + head, part + head + straight, first, stop, block, best_score, best_ordinal, count
-        )
-        return _take_run(
-            points, questions, q, part, part + rows - straight, first, stop, block, best_score, best_ordinal, count
-        )
+            rows, ordinals, kind, sign, order, point, weight,
+            begin, begin + straight, first, stop, block, best_score, best_ordinal, count,
+        )  # fmt: skip
+        if straight < held:
+            count = _take_run(
+                rows, ordinals, kind, sign, order, point, weight,
+                wall - ring[cell, ROOM], begin + held - ring[cell, ROOM], first, stop, block, best_score, best_ordinal, count,
+            )  # fmt: skip
+        return count
     wanted = best_score.shape[0]
-    for i in range(rows):
-        place = place_of(points.ring, cell, i)
-        ordinal = points.ordinal[place]
-        if first <= ordinal < stop:
-            score = score_of(questions, q, points.rows[place])
+    for i in range(held):
+        place = place_of(ring, cell, i)
+        if first <= ordinals[place] < stop:
+            score = score_of(questions, q, rows[place])
             if score == score and (count < wanted or score >= best_score[count - 1]):
-                count = _keep(best_score, best_ordinal, count, wanted, score, ordinal)
+                count = _keep(best_score, best_ordinal, count, wanted, score, ordinals[place])
     return count
 
 

@@ -88,23 +88,29 @@ def _add_terms(kind, x, point, weight, sums):
 
 
 @lean
-def scores_of(questions, q, rows, begin, stop, out):
-    """Write the turned scores of rows[:, begin:stop] (float64 [d, n]) for query q to out[:stop - begin], as `score_of`, the
-    region left out. Not for CODE."""
-    kind, sign = questions.kind[q], questions.sign[q]
+def scores_by(kind, sign, order, point, weight, rows, begin, stop, out):
+    """`scores_of` for one query's own values: a call hands over few."""
     for start in range(begin, stop, BLOCK):
         end = min(start + BLOCK, stop)
         sums = out[start - begin : end - begin]
         sums[:] = NOTHING
-        for place in range(questions.used[q]):
-            axis = questions.order[q, place]
-            _add_terms(kind, rows[axis, start:end], questions.point[q, axis], questions.weight[q, axis], sums)
+        for place in range(order.size):
+            axis = order[place]
+            _add_terms(kind, rows[axis, start:end], point[axis], weight[axis], sums)
         if kind == DISTANCE_L2:
             for i in range(sums.size):
                 sums[i] = sign * math.sqrt(sums[i])
         elif sign != 1.0:
             for i in range(sums.size):
                 sums[i] = sign * sums[i]
+
+
+@lean
+def scores_of(questions, q, rows, begin, stop, out):
+    """Write the turned scores of rows[:, begin:stop] (float64 [d, n]) for query q to out[:stop - begin], as `score_of`, the
+    region left out. Not for CODE."""
+    order = questions.order[q, : questions.used[q]]
+    scores_by(questions.kind[q], questions.sign[q], order, questions.point[q], questions.weight[q], rows, begin, stop, out)
 
 
 @jit

@@ -1,0 +1,76 @@
+"""Many queries with scores of their own over the same rows: every query over all rows, its scores computed many at a time.
+
+Rows come, and windows are written down, as in `crowd`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skyband.kernels.jit import jit
+from skyband.kernels.point_grid import search_all
+from skyband.kernels.pruning import BUFFER, DONE, FILTER, LEFT, NONE, SEARCH, WANTED, fill, follow, take
+from skyband.kernels.questions import BLOCK, scores_of
+
+# places in progress
+QUERY = 0  # being taken
+WINDOW = 1  # its next one
+SCORED = 2  # the query whose scores are at hand, or NONE
+WAITED = 3  # the first row that leaves its buffer
+SEARCHES = 4  # how often a core was filled from the window
+PROGRESS = 5
+
+
+class Slides(NamedTuple):
+    """The windows that end in a run of rows, for each kind of window asked."""
+
+    kind: np.ndarray  # int64 [queries]: which kind a query has
+    begin: np.ndarray  # int64 [kinds + 1]: where the windows of each kind begin
+    first: np.ndarray  # int64 [windows]
+    end: np.ndarray  # int64 [windows]
+
+
+@jit
+def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progress, arriving, leaving, answers):
+    """Every query over all rows. Returns DONE, ANSWERS_FULL or a band that needs room."""
+    block = np.empty(BLOCK)
+    scores, ordinals, counts = pruners.rows
+    marks, levels, query = pruners.marks, pruners.levels, pruners.query
+    for q in range(progress[QUERY], query.shape[0]):
+        since = begin
+        if query[q, FILTER] != NONE:
+            since = max(begin - query[q, BUFFER], query[q, LEFT])
+        if progress[SCORED] != q:
+            scores_of(questions, q, rows, begin - rows_from, stop - rows_from, arriving)
+            if query[q, FILTER] != NONE:
+                upto = max(stop - query[q, BUFFER], since)
+                scores_of(questions, q, rows, since - rows_from, upto - rows_from, leaving)
+                progress[WAITED] = since
+            progress[SCORED], progress[WINDOW] = q, 0
+        kind = slides.kind[q]
+        first = slides.first[slides.begin[kind] : slides.begin[kind + 1]]
+        end = slides.end[slides.begin[kind] : slides.begin[kind + 1]]
+        while True:
+            at, status = follow(
+                pruners, q, first, end, progress[WINDOW], arriving, begin, leaving, progress[WAITED], True, answers
+            )
+            progress[WINDOW] = at
+            if status != SEARCH:
+                break
+            wanted = query[q, WANTED]
+            best_score, best_ordinal = np.empty(wanted), np.empty(wanted, np.int64)
+            since = max(first[at], query[q, LEFT])  # without a filter: the first row it has seen
+            count = search_all(points, questions, q, since, end[at], best_score, best_ordinal, block)
+            fill(pruners, q, best_score, best_ordinal, count, end[at])
+            progress[SEARCHES] += 1
+        if status == DONE:  # rows after the last window's end
+            status = take(
+                scores, ordinals, counts, marks, levels, query, q, stop, arriving, begin, leaving, progress[WAITED], False
+            )
+        if status != DONE:
+            progress[QUERY] = q
+            return status
+    progress[QUERY], progress[SCORED] = 0, NONE
+    return DONE
