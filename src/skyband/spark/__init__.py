@@ -3,9 +3,10 @@
     pipeline.py   monitor(): the steps as one query of Spark      sessions.py   a session with the settings that matter
     scores.py     scores as Catalyst columns                      plan.py       what workers are told; paces.py, marks.py
     reduce.py     rows next to the data                           group.py      the windows of one group
-    stateful.py   a group's state between micro-batches           warm.py       kernels compiled while Spark starts
+    stateful.py   a group's answers to a micro-batch              kept.py       a state between micro-batches; memory.py
     tallies.py    what a group says of each query                 progress.py   figures from Spark's reports
     watching/     metrics(): those figures for other programs     control/      queries that come and go by commands
+    warm.py       kernels compiled while Spark starts
 
 Where a column of scores is not the answer (many scores, pairs, objects, deletions), a group has several states:
 

@@ -9,6 +9,7 @@ micro-batch ended and the next began.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -68,6 +69,11 @@ class Group:
     def _monitor(self, pace: Pace) -> Monitor | None:
         timed = self.time_name if pace.slide is not None else None
         return self.monitor_class(pace.queries, time=timed) if pace.queries else None
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """What a checkpoint must agree with."""
+        return self.plan.marks
 
     # -- rows ----------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from skyband.errors import QueryError, SchemaError
@@ -25,6 +24,7 @@ from skyband.query import Query
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
+from skyband.spark.kept import answered_by_state
 from skyband.spark.observed import MISSED, OBSERVED, PRECISION, observed_tick
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
@@ -221,10 +221,6 @@ def _reduced(df: DataFrame, plan: Plan) -> DataFrame:
 
 def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
     """One state per group; its answers and tallies in one row, the tallies observed on the way."""
-    if plan.waits:
-        parts = parts.withWatermark("mark", f"{plan.lateness} milliseconds")
-    # looking for timeouts costs a second round through Python in every micro-batch
-    timeout = GroupStateTimeout.EventTimeTimeout if plan.wakes else GroupStateTimeout.NoTimeout
 
     def step(key: Any, frames: Any, state: Any) -> Any:
         return answer_micro_batch(plan, frames, state, key)
@@ -234,8 +230,7 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
         StructField(name, DoubleType()) for name in bound_columns(plan)
     ]
     output = StructType([*words, *sums])
-    kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
-    answered = parts.groupBy(*plan.group_types).applyInPandasWithState(step, output, kept, "append", timeout)
+    answered = answered_by_state(parts, plan.group_types, plan, step, output)
     results = _put_together(answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan)), plan)
     return results.observe(f"{OBSERVED}{plan.digest}-together", *_observed_together(plan)) if plan.merged else results
 

@@ -1,13 +1,10 @@
 """The stateful step: a group's state in, its rows of this micro-batch, answers and a new state out.
 
-The state is one snapshot per group and shard. A worker also keeps the groups it answered last in memory: every snapshot has a
-random token, and a group in memory is used only when the state store holds the snapshot it wrote last. A task
-that failed half-way, or ran elsewhere since, leaves a token that does not match, and the snapshot is read instead.
+The state is one snapshot per group and shard; kept.py says how it is kept.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +15,7 @@ from skyband.lanes import NEVER
 from skyband.spark.addressed import shard_schema
 from skyband.spark.flat import result_schema, time_bound
 from skyband.spark.group import Group
-from skyband.spark.memory import Memory
+from skyband.spark.kept import Kept, shown_watermark, spark_watermark
 from skyband.spark.merge import PART_COLUMNS, merged
 from skyband.spark.plan import Plan
 from skyband.spark.reduce import candidate_schema
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 TO = "to"  # the column by which parts of an answer meet
-_remembered: Memory[Group] = Memory()
+_remembered: Kept[Group] = Kept()
 
 
 TALLIES = ("rows", "null_times", "candidates", "bytes", "refused")
@@ -55,8 +52,8 @@ def answer_micro_batch(
     import pandas as pd
 
     address = int(key[-1]) if plan.shards else 0
-    group = _recalled(plan, state, address)
-    watermark = _watermark(plan, state)
+    group = _remembered.recalled(plan, state, lambda snapshot: _group(plan, address, snapshot))
+    watermark = spark_watermark(plan, state) if plan.wakes else NEVER  # a single group's own rows tell
     results = group.advance(watermark)
     schema = shard_schema(plan, plan.by_address[address]) if address else candidate_schema(plan)
     rows, counts = [schema.empty_table()], [np.zeros((0, 3 + plan.slots), np.int64)]
@@ -65,15 +62,13 @@ def answer_micro_batch(
             if data is not None:
                 rows.append(table_from_bytes(data))
                 counts.append(np.frombuffer(counted, np.int64).reshape(-1, 3 + plan.slots))
-                if latest > NEVER and plan.waits:
-                    watermark = max(watermark, (int(latest) // plan.tick - plan.lateness) * plan.tick)
+                watermark = max(watermark, shown_watermark(plan, int(latest)))
     answers, tally = group.add(pa.concat_tables(rows[1:] or rows), np.concatenate(counts))
     results += answers
-    # a group's own rows show how far the stream's watermark is at least: their windows need not wait for the next batch
     results += group.advance(watermark)
     refused = group.take_refused() if isinstance(group, ShardGroup) else 0
     addressed = list(_addressed(group, results, key))
-    size = _remember(plan, group, state)
+    size = _remembered.written(plan, group, state)
     told = tell(group.counted(tally), pa.concat_tables(results) if results else None, time_bound(plan))
     sums = [told, tally.rows, tally.null_times, group.candidates, size, refused]
     bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
@@ -85,7 +80,7 @@ def answer_micro_batch(
 def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.Table:
     """All windows of the rows of one group and shard: what to send where."""
     address = int(key[-1]) if plan.shards else 0
-    group = _new(plan, address)
+    group = _group(plan, address)
     results: list[pa.Table] = []
     whole = [table_from_bytes(rows.as_buffer()) for rows in parts["rows"] if rows.is_valid]
     if whole:
@@ -115,50 +110,7 @@ def put_together(plan: Plan, addressed: pa.Table) -> pa.Table:
     return merged(plan, tables) if PART_COLUMNS[0] in tables[0].column_names else pa.concat_tables(tables)
 
 
-# -- time --------------------------------------------------------------------------------------------------------
-
-
-def _watermark(plan: Plan, state: GroupState) -> int:
-    """Spark's watermark in the time column's unit; NEVER before it has moved, or where the group's own rows tell."""
-    moment = state.getCurrentWatermarkMs() if plan.wakes else 0
-    return moment * plan.tick if moment > 0 else NEVER
-
-
-def _set_timeout(plan: Plan, group: Group, state: GroupState) -> None:
-    """Ask to be called when the watermark reaches the next window's end, whether or not rows come."""
-    end = group.next_end() if plan.wakes else None
-    if end is None:
-        return
-    reached = -(-end // plan.tick)  # the first whole millisecond at or past the end
-    state.setTimeoutTimestamp(max(reached - 1, state.getCurrentWatermarkMs(), 1))  # Spark calls when the watermark is past it
-
-
-# -- state -------------------------------------------------------------------------------------------------------
-
-
-def _new(plan: Plan, address: int) -> Group:
-    return ShardGroup(plan, plan.by_address[address]) if address else Group(plan)
-
-
-def _recalled(plan: Plan, state: GroupState, address: int) -> Group:
-    """The group as the state store has it. It leaves memory until it is written again."""
-    if not state.exists:
-        return _new(plan, address)
-    token, snapshot = state.get
-    known = _remembered.take(bytes(token))
-    if known is None or known.plan.marks != plan.marks:
-        return _new(plan, address).restored(bytes(snapshot))  # which refuses the state of other queries
-    return known
-
-
-def _remember(plan: Plan, group: Group, state: GroupState) -> int:
-    """Write the group to the state store, or forget it when nothing it holds can matter; the snapshot's bytes."""
-    if group.is_idle and plan.wakes:  # what has closed is known from Spark's watermark then
-        if state.exists:
-            state.remove()
-        return 0
-    token, snapshot = os.urandom(16), group.snapshot()
-    state.update((token, snapshot))
-    _set_timeout(plan, group, state)
-    _remembered.put(token, group, len(snapshot))
-    return len(snapshot)
+def _group(plan: Plan, address: int, snapshot: bytes | None = None) -> Group:
+    """A group as a snapshot has it, or new; StateError for that of other queries."""
+    group = ShardGroup(plan, plan.by_address[address]) if address else Group(plan)
+    return group if snapshot is None else group.restored(snapshot)

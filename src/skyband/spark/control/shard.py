@@ -8,7 +8,7 @@ first bucket alone acknowledges.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -219,7 +219,12 @@ class Shard:
     # -- state ---------------------------------------------------------------------------------------------------
 
     @property
-    def untouched(self) -> bool:
+    def marks(self) -> Mapping[str, str]:
+        """What a checkpoint must agree with."""
+        return self.terms.marks
+
+    @property
+    def is_idle(self) -> bool:
         """Nothing is known that a shard made anew would not know."""
         fresh = {query.name: (query, NEVER) for query in self.terms.queries if query.name in self.standing}
         own = sum(home(query.name, self.terms.shards) == self.number // self.terms.buckets for query in self.terms.queries)

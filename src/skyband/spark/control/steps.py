@@ -7,7 +7,6 @@ control ─► command, time, order ──► packets ──┘
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +15,14 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, DoubleType, FloatType, LongType, StringType, StructField, StructType
 
 from skyband.errors import QueryError, SchemaError
-from skyband.lanes import NEVER
 from skyband.spark.control.answer import answer_schema, bound_names
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
-from skyband.spark.memory import Memory
+from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
 from skyband.spark.observed import observed_tick
 from skyband.spark.tallies import BY_QUERY, tell
 from skyband.state import table_from_bytes, table_to_bytes
@@ -38,7 +35,7 @@ COMMAND = "command"
 FIGURES = ("rows", "null times", "late rows", "skipped", "candidates", "state bytes", "commands", "refused commands", "queries")
 """What a micro-batch reports, added up over the shards it called."""
 
-_remembered: Memory[Shard] = Memory()
+_remembered: Kept[Shard] = Kept()
 
 
 def is_dated(df: DataFrame, control: DataFrame, time: str | None, arrival: str | None) -> bool:
@@ -129,17 +126,12 @@ def _struct(columns: Any) -> StructType:
 
 
 def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
-    if terms.waits:
-        packets = packets.withWatermark("mark", f"{terms.lateness} milliseconds")
-    timeout = GroupStateTimeout.EventTimeTimeout if terms.wakes else GroupStateTimeout.NoTimeout
-
-    def step(key: Any, frames: Any, state: Any) -> Any:
+    def step(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         return answer_micro_batch(terms, int(key[0]), frames, state)
 
     words = [StructField(name, BinaryType()) for name in ("results", "told")]
     output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
-    kept = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
-    answered = packets.groupBy("shard").applyInPandasWithState(step, output, kept, "append", timeout)
+    answered = answered_by_state(packets, ["shard"], terms, step, output)
     sums = [F.coalesce(F.sum(_quoted(name)), F.lit(0)).alias(name) for name in FIGURES]
     sums += [observed_tick(terms), F.collect_list("told").alias(BY_QUERY)]
     schema = answer_schema(terms)
@@ -157,8 +149,8 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
     """Take a shard's packets of a micro-batch, or its timeout; one row of results and figures."""
     import pandas as pd
 
-    shard = _recalled(terms, number, state)
-    watermark = _watermark(terms, state)
+    shard = _remembered.recalled(terms, state, lambda snapshot: _shard(terms, number, snapshot))
+    watermark = spark_watermark(terms, state)
     results = shard.advance(watermark)
     tables, commands, missing = [], [], 0
     for frame in () if state.hasTimedOut else frames:
@@ -167,17 +159,20 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
             missing += int(nulls)
             if rows is not None:
                 tables.append(rows_of(rows))
-                if latest > NEVER and terms.waits:
-                    watermark = max(watermark, (int(latest) // terms.tick - terms.lateness) * terms.tick)
+                watermark = max(watermark, shown_watermark(terms, int(latest)))
             if said is not None:
                 commands += commands_of(said)
     results += shard.hear(commands)
     if tables:
         results += shard.take(pa.concat_tables(tables))
-    # a shard's own rows show how far the stream's watermark is at least: their windows need not wait for the next batch
     results += shard.advance(watermark)
     counted = missing + (sum(map(len, tables)) if number < terms.buckets else 0)
-    figures = {"rows": counted, "null times": missing, "state bytes": _remember(terms, shard, state), **shard.figures()}
+    figures = {
+        "rows": counted,
+        "null times": missing,
+        "state bytes": _remembered.written(terms, shard, state),
+        **shard.figures(),
+    }
     answer = pa.concat_tables(results) if results else None
     told = _told(terms, shard, answer)
     packed = None if answer is None else table_to_bytes(answer)
@@ -208,38 +203,9 @@ def _batch(packets: DataFrame, terms: Terms) -> DataFrame:
     return packets.groupBy("shard").applyInArrow(step, _struct(zip(schema.names, schema.types, strict=True)))
 
 
-def _watermark(terms: Terms, state: GroupState) -> int:
-    """Spark's watermark in the time column's unit: that of the micro-batch, the same for every shard; NEVER before it has
-    moved."""
-    moment = state.getCurrentWatermarkMs() if terms.waits else 0
-    return moment * terms.tick if moment > 0 else NEVER
-
-
-def _recalled(terms: Terms, number: int, state: GroupState) -> Shard:
-    """The shard as the state store has it. It leaves memory until it is written again."""
-    if not state.exists:
-        return Shard(terms, number)
-    token, snapshot = state.get
-    known = _remembered.take(bytes(token))
-    if known is None or known.terms.marks != terms.marks:
-        return Shard.restore(terms, bytes(snapshot))  # which refuses the state of another stream
-    known.terms = terms
-    return known
-
-
-def _remember(terms: Terms, shard: Shard, state: GroupState) -> int:
-    """Write the shard to the state store, or forget it when it knows nothing; the snapshot's bytes."""
-    if shard.untouched and terms.wakes:  # what has closed is known from Spark's watermark then
-        if state.exists:
-            state.remove()
-        return 0
-    token, snapshot = os.urandom(16), shard.snapshot()
-    state.update((token, snapshot))
-    if terms.wakes and (end := shard.next_end()) is not None:
-        reached = -(-end // terms.tick)  # the first whole millisecond at or past it
-        state.setTimeoutTimestamp(max(reached - 1, state.getCurrentWatermarkMs(), 1))  # Spark calls when it is past that
-    _remembered.put(token, shard, len(snapshot))
-    return len(snapshot)
+def _shard(terms: Terms, number: int, snapshot: bytes | None) -> Shard:
+    """A shard as a snapshot has it, or new; StateError for that of another stream."""
+    return Shard(terms, number) if snapshot is None else Shard.restore(terms, snapshot)
 
 
 # -- after the shards --------------------------------------------------------------------------------------------
