@@ -29,7 +29,7 @@ from skyband.results import Part, ResultTable, top_table
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
 from skyband.seating import bind_place, deleting, place, seat
-from skyband.window import CountWindow, Duration, duration, nanoseconds
+from skyband.window import CountWindow, Duration, lateness_of
 
 BOUNDS = b"skyband.missed_at_most"
 """Key in the metadata of a result table: for each query that is not exact, how many rows that ranked were missed so far, at
@@ -57,10 +57,7 @@ class Monitor:
         for what, column in (("time", time), ("key", key)):
             if column is not None and (not isinstance(column, str) or not column):
                 raise QueryError(f"{what} must be the name of a column, got {column!r}")
-        duration(lateness, "lateness")
-        if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
-            raise QueryError(f"lateness must not be negative, got {lateness!r}")
-        self._time, self._lateness = time, lateness
+        self._time, self._lateness = time, lateness_of(lateness)
         self._keys = LiveKeys(key) if key is not None else None
         self._queries: dict[str, Query] = {}
         self._waiting: list[Query] = []  # added, and no row has come since

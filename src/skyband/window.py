@@ -47,6 +47,14 @@ def duration(value: object, what: str) -> int | timedelta | str:
     return value
 
 
+def lateness_of(value: object) -> int | timedelta | str:
+    """Check that `value` says how far behind the greatest time a row may come."""
+    lateness = duration(value, "lateness")
+    if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
+        raise QueryError(f"lateness must not be negative, got {lateness!r}")
+    return lateness
+
+
 def nanoseconds(value: str | timedelta, what: str) -> int:
     """A text or timedelta duration in nanoseconds, exactly."""
     if isinstance(value, timedelta):

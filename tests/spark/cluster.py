@@ -1,95 +1,44 @@
 """Spark's part of the pipeline in plain Python: tasks, the shuffle, the watermark, state and timeouts.
 
 Slow and small, so that Hypothesis can try thousands of streams. The two steps are the real ones; what stands between
-them is written after Spark's documented behaviour: the watermark moves between micro-batches, rows behind it are
-dropped by their `mark`, a group without rows is called when the watermark has passed its timeout.
+them is in states.py.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.state import GroupState
+from states import States
 
+import skyband as sb
 from skyband.spark import stateful
 from skyband.spark.plan import Plan
-from skyband.spark.reduce import TRAVELLING, reduced
+from skyband.spark.reduce import reduced
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass
-class Stored:
-    """A group's entry in the state store."""
+class Cluster(States):
+    """One streaming query."""
 
-    value: tuple[bytes, bytes]
-    timeout: int
-
-
-@dataclass
-class Cluster:
-    """One streaming query. `forgetful`: no worker keeps a group in memory, every state is read from its bytes."""
-
-    plan: Plan
-    forgetful: bool = False
-    store: dict[Any, Stored] = field(default_factory=dict)
-    greatest: int = 0  # milliseconds
     results: Rows = field(default_factory=list)
     tallies: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     told: list[bytes] = field(default_factory=list)  # of queries, by every group called
     bounds: dict[str, float] = field(default_factory=dict)  # of the micro-batch, the worst of all groups
-
-    @property
-    def watermark(self) -> int:
-        return max(0, self.greatest - self.plan.lateness)
+    kept = stateful._remembered
 
     def batch(self, tasks: list[list[pa.RecordBatch]]) -> None:
         """One micro-batch: what each task read."""
-        watermark, marks = self.watermark, []
-        by_group: dict[Any, list[pa.RecordBatch]] = defaultdict(list)
-        for task in tasks:
-            for part in reduced(self.plan, task):
-                assert part.num_rows == 1
-                mark = part["mark"].cast(pa.int64())[0].as_py()
-                if mark is not None:
-                    marks.append(mark // 1000)
-                    if self.plan.wakes and mark // 1000 <= watermark:
-                        continue
-                by_group[key_of(self.plan, part)].append(part)
         sent: list[pa.Table] = []
-        for key, parts in by_group.items():
-            table = pa.Table.from_batches(parts).select(list(TRAVELLING))
-            sent += self._call(key, [table.to_pandas()], watermark, timed_out=False)
-        for key in [key for key, stored in self.store.items() if key not in by_group and 0 <= stored.timeout < watermark]:
-            sent += self._call(key, [pd.DataFrame(columns=list(TRAVELLING))], watermark, timed_out=True)
-        self.results += put_together(self.plan, sent)
-        self.greatest = max([self.greatest, *marks])
-
-    def _call(self, key: Any, frames: list[pd.DataFrame], watermark: int, timed_out: bool) -> list[pa.Table]:
-        sent, stored = [], self.store.get(key)
-        state = GroupState(
-            optionalValue=stored.value if stored else None,
-            batchProcessingTimeMs=0,
-            eventTimeWatermarkMs=watermark,
-            timeoutConf=GroupStateTimeout.EventTimeTimeout if self.plan.wakes else GroupStateTimeout.NoTimeout,
-            hasTimedOut=timed_out,
-            watermarkPresent=self.plan.waits,
-            defined=stored is not None,
-            updated=False,
-            removed=False,
-            timeoutTimestamp=-1,  # Spark forgets a timeout before each call
-            keyAsUnsafe=b"",
-            valueSchema=None,
-        )
-        if self.forgetful:
-            stateful._remembered.clear()
-        for frame in stateful.answer_micro_batch(self.plan, iter(frames), state, key):
+        for frame in self.called(part for task in tasks for part in reduced(self.plan, task)):
             for name in stateful.TALLIES:
                 self.tallies[name] += int(frame[name].sum())
             self.told += frame["told"].dropna().tolist()
@@ -98,14 +47,40 @@ class Cluster:
                 worst = min if of_objects else max
                 self.bounds[name] = worst(self.bounds.get(name, float(of_objects)), float(frame[name].iloc[0]))
             sent.append(pa.table({"to": frame["to"], "results": pa.array(frame["results"], pa.binary())}))
-        if state.exists:
-            if state._updated or stored is None:
-                self.store[key] = Stored(tuple(state.get), state._timeout_timestamp)
-            else:
-                self.store[key] = Stored(stored.value, state._timeout_timestamp)
-        else:
-            self.store.pop(key, None)
-        return sent
+        self.results += put_together(self.plan, sent)
+
+    def key_of(self, part: pa.RecordBatch) -> tuple[Any, ...]:
+        return key_of(self.plan, part)
+
+    def answer(self, key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        return stateful.answer_micro_batch(self.plan, frames, state, key)
+
+
+def played(plan: Plan, forgetful: bool, batches: Iterable[list[list[pa.RecordBatch]]]) -> tuple[Cluster, int]:
+    """A stream, then a micro-batch without data, in which timeouts fire; the cluster and its last watermark."""
+    cluster = Cluster(plan, forgetful)
+    for tasks in (*batches, []):
+        cluster.batch(tasks)
+    return cluster, cluster.watermark * plan.tick
+
+
+def as_counted(rows: Rows, arrival: bool, watermark: int | None) -> Rows:
+    """Rows with t, tie and batch as windows of rows count them: by arrival at once, else by time as far as the watermark is
+    (None: nothing waits)."""
+    if arrival:
+        return sorted(rows, key=lambda row: (0 if watermark is None else row["batch"], row["tie"]))
+    passed = (row for row in rows if watermark is None or row["t"] < watermark)
+    return sorted(passed, key=lambda row: (row["t"], row["tie"]))
+
+
+def end_of(row: dict[str, Any], queries: Iterable[Any]) -> int:
+    """The end of a result row's window, whose start must lie where the query says."""
+    window = next(query.window for query in queries if query.name == row["query"])
+    end, start = row["window_end"], row["window_start"]
+    if end is None:
+        end, start = row["window_end_time"], row["window_start_time"]
+    assert start == (end - window.size if isinstance(window, sb.TimeWindow) else max(0, end - window.size))
+    return end
 
 
 def key_of(plan: Plan, part: pa.RecordBatch) -> tuple[Any, ...]:

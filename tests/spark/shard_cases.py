@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from cluster import Cluster, batch_answer
+from cluster import Cluster, as_counted, batch_answer, end_of, played
 from hypothesis import strategies as st
 
 import skyband as sb
@@ -199,11 +199,7 @@ def expected(case: Case, plan: Plan, watermark: int | None) -> Events:
                 found = monitor.push(as_table(query, rows)).to_pylist() + monitor.flush().to_pylist()
                 found = [row for row in found if watermark is None or row["window_end"] <= watermark]
             else:
-                if case.arrival:
-                    rows = sorted(rows, key=lambda row: (row["batch"] if watermark is not None else 0, row["tie"]))
-                else:
-                    rows = sorted(rows, key=lambda row: (row["t"], row["tie"]))
-                    rows = [row for row in rows if watermark is None or row["t"] < watermark]
+                rows = as_counted(rows, case.arrival, watermark)
                 if case.keyed:  # whose row is live depends on the windows of all queries
                     found = [row for row in keyed(case.queries, rows) if row["query"] == query.name]
                 else:
@@ -229,25 +225,14 @@ def keyed(queries: list[Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]
 
 def seen(case: Case, rows: Any) -> Events:
     results: Events = {}
-    sizes = {query.name: query.window.size for query in case.queries}
     for row in rows:
-        end, start = row["window_end"], row["window_start"]
-        if end is None:
-            end, start = row["window_end_time"], row["window_start_time"]
-        timed = isinstance(next(q for q in case.queries if q.name == row["query"]).window, sb.TimeWindow)
-        assert start == (end - sizes[row["query"]] if timed else max(0, end - sizes[row["query"]]))
         plain = {**row, "id": row["c4"], "a_id": row.get("a4"), "b_id": row.get("b4"), "object": row.get("k5")}
-        results.setdefault((row["group"], row["query"]), []).append(position(plain, end))
+        results.setdefault((row["group"], row["query"]), []).append(position(plain, end_of(row, case.queries)))
     return results
 
 
 def play(case: Case, forgetful: bool) -> tuple[Cluster, int]:
-    plan = case.plan
-    cluster = Cluster(plan, forgetful)
-    for batch in sorted(set(case.batches)):
-        cluster.batch(tasks_of(case, plan, batch))
-    cluster.batch([])
-    return cluster, cluster.watermark * plan.tick
+    return played(case.plan, forgetful, (tasks_of(case, case.plan, batch) for batch in sorted(set(case.batches))))
 
 
 def check(case: Case, forgetful: bool) -> None:

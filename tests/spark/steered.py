@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.state import GroupState
+from states import States
 
 import skyband as sb
 from skyband.spark.control import steps
-from skyband.spark.control.terms import Terms
-from skyband.spark.control.travel import PACKET, packed_commands, packed_rows
+from skyband.spark.control.travel import packed_commands, packed_rows
 from skyband.state import table_from_bytes
 
 BEGINNING = -(1 << 63)
@@ -26,68 +27,30 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass
-class Steered:
-    """One streaming query with commands. `forgetful`: no worker keeps a shard in memory."""
+class Steered(States):
+    """One streaming query with commands."""
 
-    terms: Terms
-    forgetful: bool = False
-    store: dict[int, tuple[tuple[bytes, bytes], int]] = field(default_factory=dict)  # state, timeout
-    greatest: int = 0
     results: Rows = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    @property
-    def watermark(self) -> int:
-        return max(0, self.greatest - self.terms.lateness)
+    told: list[bytes] = field(default_factory=list)  # of queries, by every shard called
+    kept = steps._remembered
 
     def batch(self, rows: list[list[pa.RecordBatch]], commands: list[list[pa.RecordBatch]]) -> None:
         """One micro-batch: what the tasks read of rows and of commands."""
-        watermark, marks = self.watermark, []
-        by_shard: dict[int, list[pa.RecordBatch]] = defaultdict(list)
-        packets = [packet for task in rows for packet in packed_rows(self.terms, task)]
-        packets += [packet for task in commands for packet in packed_commands(self.terms, task)]
-        for packet in packets:
-            mark = packet["mark"].cast(pa.int64())[0].as_py()
-            if mark is not None:
-                marks.append(mark // 1000)
-                if mark // 1000 <= watermark:
-                    continue
-            by_shard[packet["shard"][0].as_py()].append(packet)
-        for shard, own in by_shard.items():
-            self._call(shard, [pa.Table.from_batches(own).to_pandas()], watermark, timed_out=False)
-        for shard in [one for one, (_, timeout) in self.store.items() if one not in by_shard and 0 <= timeout < watermark]:
-            self._call(shard, [pd.DataFrame(columns=list(PACKET))], watermark, timed_out=True)
-        self.greatest = max([self.greatest, *marks])
-
-    def _call(self, shard: int, frames: list[pd.DataFrame], watermark: int, timed_out: bool) -> None:
-        stored = self.store.get(shard)
-        state = GroupState(
-            optionalValue=stored[0] if stored else None,
-            batchProcessingTimeMs=0,
-            eventTimeWatermarkMs=watermark,
-            timeoutConf=GroupStateTimeout.EventTimeTimeout if self.terms.wakes else GroupStateTimeout.NoTimeout,
-            hasTimedOut=timed_out,
-            watermarkPresent=self.terms.waits,
-            defined=stored is not None,
-            updated=False,
-            removed=False,
-            timeoutTimestamp=-1,
-            keyAsUnsafe=b"",
-            valueSchema=None,
-        )
-        if self.forgetful:
-            steps._remembered.clear()
-        for frame in steps.answer_micro_batch(self.terms, shard, iter(frames), state):
-            answer = frame.iloc[0]
+        packets = [packet for task in rows for packet in packed_rows(self.plan, task)]
+        packets += [packet for task in commands for packet in packed_commands(self.plan, task)]
+        for frame in self.called(packets):
             for name in steps.FIGURES:
-                self.figures[name] += int(answer[name])
-            if answer["results"] is not None:
-                self.results += table_from_bytes(answer["results"]).to_pylist()
-        if state.exists:
-            assert state._updated
-            self.store[shard] = (tuple(state.get), state._timeout_timestamp)
-        else:
-            self.store.pop(shard, None)
+                self.figures[name] += int(frame[name].sum())
+            self.told += frame["told"].dropna().tolist()
+            for results in frame["results"].dropna():
+                self.results += table_from_bytes(results).to_pylist()
+
+    def key_of(self, part: pa.RecordBatch) -> tuple[int, ...]:
+        return (part["shard"][0].as_py(),)
+
+    def answer(self, key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        return steps.answer_micro_batch(self.plan, key[0], frames, state)
 
 
 # -- what must come out ------------------------------------------------------------------------------------------

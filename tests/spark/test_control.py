@@ -19,6 +19,7 @@ from skyband.errors import StateError
 from skyband.spark.control.command import Command
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import Terms, make_terms
+from skyband.spark.stream import Stream
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), ("id", pa.int64())])
 END = 500  # a row of this time closes everything
@@ -100,17 +101,8 @@ def cases(draw: st.DrawFn, counted: bool = False) -> Case:
 
 
 def terms_of(case: Case) -> Terms:
-    groups = ["g"] if case.grouped else []
-    return make_terms(
-        SCHEMA,
-        case.queries,
-        time="t",
-        lateness=case.lateness,
-        groups=groups,
-        arrival=None,
-        dated=case.dated,
-        shards=case.shards,
-    )
+    groups = ("g",) if case.grouped else ()
+    return make_terms(SCHEMA, case.queries, Stream("t", case.lateness, groups, shards=case.shards), dated=case.dated)
 
 
 def handed_out(terms: Terms, rows: list[dict[str, Any]]) -> list[pa.RecordBatch]:
@@ -141,9 +133,9 @@ def run(case: Case, forgetful: bool) -> tuple[Steered, Oracle]:
     stream = Steered(terms_of(case), forgetful)
     for batch in range(last + 2):
         own = [row for row in rows if row["batch"] == batch]
-        tasks = [handed_out(stream.terms, [row for row in own if row["task"] == task]) for task in range(2)]
+        tasks = [handed_out(stream.plan, [row for row in own if row["task"] == task]) for task in range(2)]
         stream.batch(tasks, [told([one for one in case.said if one.batch == batch])])
-    tick = stream.terms.tick
+    tick = stream.plan.tick
     end = (END - case.lateness) // tick * tick
     return stream, Oracle(case.queries, rows, case.said, case.lateness, case.dated, end, tick)
 
@@ -256,7 +248,7 @@ def test_a_query_is_replaced_at_one_moment() -> None:
 )
 def test_a_bad_command_is_refused_with_its_reason_and_changes_nothing(text: str | None, reason: str) -> None:
     asked = [sb.TopK(name="old", k=2, score="x", window=sb.TimeWindow(4, 4))]
-    terms = make_terms(SCHEMA, asked, time="t", lateness=0, groups=(), arrival=None, dated=True)
+    terms = make_terms(SCHEMA, asked, Stream("t"), dated=True)
     shard = Shard(terms, 0)
     shard.hear([Command(text, 5)])
     (told,) = shard.advance(6)
@@ -268,17 +260,16 @@ def test_a_bad_command_is_refused_with_its_reason_and_changes_nothing(text: str 
 
 def test_the_state_of_another_stream_is_refused() -> None:
     asked = [sb.TopK(name="old", k=2, score="x", window=sb.TimeWindow(4, 4))]
-    given: dict[str, Any] = {"time": "t", "lateness": 0, "groups": (), "arrival": None}
-    state = Shard(make_terms(SCHEMA, asked, dated=True, **given), 0).snapshot()
+    state = Shard(make_terms(SCHEMA, asked, Stream("t"), dated=True), 0).snapshot()
     with pytest.raises(StateError, match="query 'old' is gone"):
-        Shard.restore(make_terms(SCHEMA, [], dated=True, **given), state)
+        Shard.restore(make_terms(SCHEMA, [], Stream("t"), dated=True), state)
     with pytest.raises(StateError, match="the commands' time changed"):
-        Shard.restore(make_terms(SCHEMA, asked, dated=False, **given), state)
+        Shard.restore(make_terms(SCHEMA, asked, Stream("t"), dated=False), state)
 
 
 def test_rows_that_name_no_object_are_left_out_and_counted() -> None:
     across = sb.TopKAcross(name="o", k=2, key="id", stream="g", value="x", streams=["a", "b"], window=sb.TimeWindow(4, 4))
-    shard = Shard(make_terms(SCHEMA, [across], time="t", lateness=0, groups=(), arrival=None, dated=True), 0)
+    shard = Shard(make_terms(SCHEMA, [across], Stream("t"), dated=True), 0)
     content = [(1, 1.0, "a", 1), (1, 5.0, "c", 1), (2, 2.0, None, 1), (2, 3.0, "b", None), (3, -1.0, "a", 2), (3, None, "a", 2)]
     columns = [pa.array(column, field.type) for column, field in zip(zip(*content, strict=True), SCHEMA, strict=True)]
     shard.take(pa.table([columns[0], pa.array(range(6)), *columns], names=["", "", *SCHEMA.names]))

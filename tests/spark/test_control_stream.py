@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import steered_job
 from jobs import job_file
+from killing import ended, killed, started
 from pyspark.sql import DataFrame, SparkSession
 from steered_job import COMMANDS, FIRST, INPUT, steered
 from test_job import Notes
@@ -222,34 +219,14 @@ def test_a_stream_obeys_as_a_monitor_does_and_goes_on_after_a_restart(
     assert acknowledged(got) == expected_acknowledgements()
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    root = Path(steered_job.__file__).parents[2]
-    return subprocess.Popen(
-        [sys.executable, steered_job.__file__, str(folder)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root / "tests")])},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-
-
 @pytest.mark.slow
 def test_killed_and_started_again_no_command_is_lost_and_none_is_obeyed_twice(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", rows(), 10)
     write(tmp_path / "in", the_end(rows()), 1, first=10)
     write(tmp_path / "commands", commands(), 3)
-    commits = tmp_path / "state" / "commits"
     for batches in (2, 5):
-        process = start(tmp_path)
-        deadline = time.monotonic() + 280
-        while len(list(commits.glob("[0-9]*"))) < batches:
-            assert process.poll() is None and time.monotonic() < deadline, (process.communicate()[0] or b"").decode()[-2000:]
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    last = start(tmp_path)
-    output = last.communicate(timeout=290)[0]
-    assert last.returncode == 0, output.decode()[-3000:]
+        killed(started(steered_job.__file__, tmp_path), tmp_path / "state", batches)
+    ended(started(steered_job.__file__, tmp_path))
     got = spark.read.parquet(str(tmp_path / "out")).collect()
     assert answered(got, True) == sorted(one for group in ("north", "south", "west") for one in embedded(group))
     assert acknowledged(got) == expected_acknowledgements()

@@ -3,9 +3,6 @@ partitioning, a restart in between."""
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from killable_kinds import INPUT, MIXED, visits
+from killing import killed_once
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from test_pipeline import committed, in_order, start, streamed, write_files
+from test_pipeline import in_order, streamed, write_files
 
 import skyband as sb
 import skyband.spark as sks
@@ -168,16 +166,6 @@ def test_addresses_are_spread_as_spark_spreads_them(spark: SparkSession) -> None
 def test_killed_and_started_again_no_kind_misses_or_doubles_a_row(spark: SparkSession, tmp_path: Path) -> None:
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     write_files(source, visits(1200), 12)
-    process = start(source, target, checkpoint, 3, script=killable_kinds.__file__)
-    deadline = time.monotonic() + 400
-    while committed(checkpoint) < 3:
-        assert process.poll() is None and time.monotonic() < deadline, (process.communicate()[0] or b"").decode()[-2000:]
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert 3 <= committed(checkpoint) < 12
-    again = start(source, target, checkpoint, 3, script=killable_kinds.__file__)
-    output = again.communicate(timeout=400)[0]
-    assert again.returncode == 0, output.decode()[-3000:]
+    killed_once(killable_kinds.__file__, checkpoint, 12, source, target, checkpoint, 3)
     got = spark.read.parquet(str(target)).collect()
     assert in_order(on_spark(got)) == in_order(embedded(MIXED, visits(1200), closed_by(visits(1200))))

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -19,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from killing import killed_once
 from native import exploded_top
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -295,36 +292,10 @@ def test_columns_may_have_the_names_of_result_columns(spark: SparkSession) -> No
 # -- restarts --------------------------------------------------------------------------------------------------
 
 
-def start(source: Path, target: Path, checkpoint: Path, k: int = 3, script: str = killable.__file__) -> subprocess.Popen[bytes]:
-    root = Path(killable.__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root / "tests")])}
-    return subprocess.Popen(
-        [sys.executable, script, str(source), str(target), str(checkpoint), str(k)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-
-
-def committed(checkpoint: Path) -> int:
-    return len([path for path in (checkpoint / "commits").glob("*") if path.name.isdigit()])
-
-
 def test_killed_and_started_again_nothing_is_missing_and_nothing_comes_twice(spark: SparkSession, tmp_path: Path) -> None:
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     write_files(source, trades(3000, jitter=2.0), 12)
-    process = start(source, target, checkpoint)
-    deadline = time.monotonic() + 240
-    while committed(checkpoint) < 3:
-        assert process.poll() is None and time.monotonic() < deadline, (process.communicate()[0] or b"").decode()[-2000:]
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert 3 <= committed(checkpoint) < 12
-    again = start(source, target, checkpoint)
-    output = again.communicate(timeout=300)[0]
-    assert again.returncode == 0, output.decode()[-3000:]
+    killed_once(killable.__file__, checkpoint, 12, source, target, checkpoint, 3)
     got = spark.read.parquet(str(target)).collect()
     whole = sks.monitor(read_stream(spark, source, 1), killable.QUERIES, time="ts", lateness="3 seconds", group_by=["venue"])
     uninterrupted, _ = streamed(spark, whole, tmp_path / "other", "uninterrupted")

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cluster import Cluster, Stored
+from cluster import Cluster
 from pyspark.sql import SparkSession
+from states import Stored
 
 import skyband as sb
 import skyband.spark as sks

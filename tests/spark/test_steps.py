@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from cluster import Cluster, batch_answer
+from cluster import Cluster, as_counted, batch_answer, end_of, played
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,11 +160,7 @@ def expected(
                 events = reference.push(sorted(rows, key=lambda row: (row["t"], row["tie"]))) + reference.flush()
                 events = [event for event in events if watermark is None or event.window_end <= watermark]
             else:
-                if case.arrival:
-                    rows = sorted(rows, key=lambda row: (row["batch"] if watermark is not None else 0, row["tie"]))
-                else:
-                    rows = sorted(rows, key=lambda row: (row["t"], row["tie"]))
-                    rows = [row for row in rows if watermark is None or row["t"] < watermark]
+                rows = as_counted(rows, case.arrival, watermark)
                 events = Reference([asked_of(query)]).push(rows)
             results.setdefault(group, []).extend(position(event) for event in events)
     return {group: rows for group, rows in results.items() if rows}, counts
@@ -174,25 +170,15 @@ def seen(case: Case, rows: Any) -> dict[Any, list[tuple[Any, ...]]]:
     """Result rows per group, queries in the order they were asked, each query's in the order they came."""
     results: dict[Any, list[tuple[Any, ...]]] = {}
     order = [query.name for query in case.queries]
-    sizes = {query.name: query.window.size for query in case.queries}
     for row in rows:
-        end, start = row["window_end"], row["window_start"]
-        if end is None:
-            end, start = row["window_end_time"], row["window_start_time"]
-        timed = isinstance(next(q for q in case.queries if q.name == row["query"]).window, sb.TimeWindow)
-        assert start == (end - sizes[row["query"]] if timed else max(0, end - sizes[row["query"]]))
+        end = end_of(row, case.queries)
         results.setdefault(row["group"], []).append((row["query"], end, row["event"], row["rank"], row["score"], row["c3"]))
     return {group: sorted(own, key=lambda row: order.index(row[0])) for group, own in results.items()}
 
 
 def play(case: Case, forgetful: bool) -> tuple[Cluster, int]:
-    """The stream, then a micro-batch without data, in which timeouts fire; the cluster and its last watermark."""
     plan = plan_of(case)
-    cluster = Cluster(plan, forgetful)
-    for batch in sorted(set(case.batches)):
-        cluster.batch(tasks_of(case, plan, batch))
-    cluster.batch([])
-    return cluster, cluster.watermark * plan.tick
+    return played(plan, forgetful, (tasks_of(case, plan, batch) for batch in sorted(set(case.batches))))
 
 
 def late_and_nulls(case: Case, cluster: Cluster) -> dict[str, tuple[int, int]]:

@@ -19,11 +19,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from skyband.errors import QueryError
 from skyband.query import Query
 from skyband.spark.job_file import Document, Section, shown
 from skyband.spark.job_queries import read_queries
-from skyband.window import Duration, TimeWindow, duration, nanoseconds
+from skyband.spark.stream import Stream
+from skyband.window import TimeWindow, lateness_of, nanoseconds
 
 FILES = ("parquet", "json", "csv", "orc", "xml", "avro", "text")
 SOURCES = (*FILES, "kafka", "rate", "socket")
@@ -49,19 +49,6 @@ class Source:
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None  # Spark DDL
     select: tuple[str, ...] = ()  # Spark SQL expressions over what is read
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What `skyband.spark.monitor` is told about the rows."""
-
-    time: str | None = None
-    lateness: Duration = 0
-    group_by: tuple[str, ...] = ()
-    arrival: str | None = None
-    key: str | None = None
-    deletes: str | None = None
-    shards: int | None = None
 
 
 @dataclass(frozen=True)
@@ -225,7 +212,7 @@ def _split(ddl: str) -> list[str]:
 def _stream(table: Section) -> Stream:
     time = table.take("time", str, example='time = "ts"')
     lateness = table.take("lateness", str, int, example='lateness = "5 seconds"') or 0
-    table.attempt(lambda: _check_lateness(lateness), "lateness")
+    table.attempt(lambda: lateness_of(lateness), "lateness")
     groups = table.take("group_by", list, str, example='group_by = ["venue"]') or []
     groups = [groups] if isinstance(groups, str) else groups
     if not all(isinstance(name, str) for name in groups):
@@ -242,12 +229,6 @@ def _stream(table: Section) -> Stream:
         table.fail(f"shards must be at least 1, got {shards}", "shards")
     table.finish()
     return Stream(time, lateness, tuple(groups), arrival, key, deletes, shards)
-
-
-def _check_lateness(lateness: Duration) -> None:
-    duration(lateness, "lateness")
-    if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
-        raise QueryError(f"lateness must not be negative, got {lateness!r}")
 
 
 def _sink(table: Section) -> Sink:

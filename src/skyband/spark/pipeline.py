@@ -16,11 +16,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType
 
-from skyband.errors import QueryError, SchemaError
+from skyband.errors import SchemaError
 from skyband.query import Query
+from skyband.spark.columns import in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
@@ -30,8 +31,8 @@ from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
 from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, bound_columns, put_together
+from skyband.spark.stream import Stream
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
-from skyband.state import table_from_bytes
 from skyband.window import Duration
 
 MOST_UNASKED = 16  # states of one group that are made without being asked for
@@ -71,31 +72,12 @@ def monitor(
               the columns named by `time` and `arrival`. Each is acknowledged by a row of its own, with a column `message`;
               queries are then shared out over `shards` by name, one unless told
     """
+    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    stream = Stream(time, lateness, groups, arrival, key, deletes, shards)
     if control is not None:
-        terms = terms_for(
-            df,
-            control,
-            queries,
-            time=time,
-            lateness=lateness,
-            key=key,
-            deletes=deletes,
-            group_by=group_by,
-            arrival=arrival,
-            shards=shards,
-        )
+        terms = terms_for(df, control, queries, stream)
         return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
-    request = request_for(
-        df,
-        queries,
-        time=time,
-        lateness=lateness,
-        key=key,
-        deletes=deletes,
-        group_by=group_by,
-        arrival=arrival,
-        shards=shards,
-    )
+    request = request_for(df, queries, stream)
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan
     parts = _reduced(prepared, plan)
@@ -103,49 +85,17 @@ def monitor(
     return flat.select(*_packed(df, plan))
 
 
-def request_for(
-    df: DataFrame,
-    queries: Iterable[Query] | Query,
-    *,
-    time: str | None = None,
-    lateness: Duration = 0,
-    key: str | None = None,
-    deletes: str | None = None,
-    group_by: Iterable[str] = (),
-    arrival: str | None = None,
-    shards: int | None = None,
-) -> Request:
+def request_for(df: DataFrame, queries: Iterable[Query] | Query, stream: Stream) -> Request:
     """What `monitor` asks for, checked against the columns of `df`."""
-    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
-    spread = _spread(df, groups) if shards is None else shards
-    schema = _arrow_schema(df)
-    return make_request(schema, queries, time, lateness, groups, arrival, key=key, deletes=deletes, spread=spread)
+    spread = _spread(df, stream.group_by) if stream.shards is None else stream.shards
+    ways = (stream.time, stream.lateness, stream.group_by, stream.arrival)
+    return make_request(_arrow_schema(df), queries, *ways, key=stream.key, deletes=stream.deletes, spread=spread)
 
 
-def terms_for(
-    df: DataFrame,
-    control: DataFrame,
-    queries: Iterable[Query] | Query,
-    *,
-    time: str | None = None,
-    lateness: Duration = 0,
-    key: str | None = None,
-    deletes: str | None = None,
-    group_by: Iterable[str] = (),
-    arrival: str | None = None,
-    shards: int | None = None,
-) -> Terms:
+def terms_for(df: DataFrame, control: DataFrame, queries: Iterable[Query] | Query, stream: Stream) -> Terms:
     """The same while queries come and go by `control`."""
-    if key is not None or deletes is not None:
-        raise QueryError(
-            "a stream with commands cannot delete rows: a query that is added later would have to know which are gone; leave "
-            "key= and deletes= out, or control="
-        )
-    dated = is_dated(df, control, time, arrival)
-    groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
-    spread = 1 if shards is None else shards
-    schema = _arrow_schema(df)
-    return make_terms(schema, queries, time=time, lateness=lateness, groups=groups, arrival=arrival, dated=dated, shards=spread)
+    dated = is_dated(df, control, stream.time, stream.arrival)
+    return make_terms(_arrow_schema(df), queries, stream, dated=dated)
 
 
 def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
@@ -172,8 +122,7 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
 
 def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Column]:
     """The input under numbered names, the scores, which are unknown for another reason than `where`, and the tie."""
-    own = [F.col(_quoted(name)) for name in df.columns]
-    columns = [column.alias(f"c{i}") for i, column in enumerate(own)]
+    columns = numbered(df)
     for i, (score, where) in enumerate(request.scores):
         value = score_column(score, df.schema)
         if request.plan.bare[i] is not None:
@@ -193,27 +142,17 @@ def _tie(df: DataFrame, arrival: str | None) -> Column:
                     f"the column {field.name!r} is a {field.dataType.simpleString()}, which Spark cannot hash: rows of equal "
                     "score and time could not be told apart; name a column that orders them: arrival='...'"
                 )
-        return F.xxhash64(*(F.col(_quoted(name)) for name in df.columns))
-    kind = df.schema[arrival].dataType
-    column = F.col(_quoted(arrival))
-    if isinstance(kind, TimestampType):
-        column = F.unix_micros(column)
-    elif kind.typeName() == "timestamp_ntz":
-        column = F.unix_micros(F.to_utc_timestamp(column, "UTC"))
-    return F.coalesce(column.cast("long"), F.lit(-(1 << 63)))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+        return F.xxhash64(*map(named, df.columns))
+    return F.coalesce(whole(df, arrival), F.lit(-(1 << 63)))
 
 
 def _reduced(df: DataFrame, plan: Plan) -> DataFrame:
-    fields = [StructField(name, from_arrow_type(kind)) for name, kind in {**plan.group_types, **TRAVELLING}.items()]
+    schema = pa.schema([*plan.group_types.items(), *TRAVELLING.items()])
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return reduced(plan, batches)
 
-    return df.mapInArrow(step, StructType(fields))
+    return df.mapInArrow(step, spark_schema(schema))
 
 
 # -- the windows -------------------------------------------------------------------------------------------------
@@ -237,10 +176,10 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
 
 def _observed(plan: Plan) -> list[Column]:
     """Figures of the groups that the micro-batch answered, named for people; `skyband.spark.progress` reads them."""
-    named = {"rows": "rows", "null times": "null_times", "candidates": "candidates", "state bytes": "bytes"}
+    figures = {"rows": "rows", "null times": "null_times", "candidates": "candidates", "state bytes": "bytes"}
     if plan.key is not None:
-        named["refused"] = "refused"
-    sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in named.items()]
+        figures["refused"] = "refused"
+    sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in figures.items()]
     states = F.count(F.when(F.col("bytes") > 0, F.lit(1))).alias("states")
     largest = F.coalesce(F.max("bytes"), F.lit(0)).alias("largest state")
     across = [query.name for query in plan.across]
@@ -275,24 +214,13 @@ def _batch(parts: DataFrame, plan: Plan) -> DataFrame:
 def _put_together(answered: DataFrame, plan: Plan) -> DataFrame:
     """Result rows out of their bytes; parts of answers meet by group and query."""
     if not plan.merged:
-        return answered.select("results").mapInArrow(_unpacked, _flat_schema(plan))
+        return answered.select("results").mapInArrow(unpacked, spark_schema(result_schema(plan)))
 
     def step(table: pa.Table) -> pa.Table:
         return put_together(plan, table)
 
     found = answered.select(TO, "results").where(F.col("results").isNotNull())
-    return found.groupBy(TO).applyInArrow(step, _flat_schema(plan))
-
-
-def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for results in batch.column("results"):
-            if results.is_valid:
-                yield from table_from_bytes(results.as_buffer()).to_batches()
-
-
-def _flat_schema(plan: Plan) -> StructType:
-    return StructType([StructField(field.name, from_arrow_type(field.type)) for field in result_schema(plan)])
+    return found.groupBy(TO).applyInArrow(step, spark_schema(result_schema(plan)))
 
 
 # -- after the windows -------------------------------------------------------------------------------------------
@@ -300,7 +228,7 @@ def _flat_schema(plan: Plan) -> StructType:
 
 def _packed(df: DataFrame, plan: Plan) -> list[Column]:
     """The result's columns: a group's values are those of the row itself, or stand beside pairs and objects."""
-    row = _row(df, "c")
+    row = in_own_names(df, "c")
     groups = [F.col(f"c{i}") for i in plan.groups]
     about: list[Column] = []
     if plan.identities:
@@ -309,17 +237,13 @@ def _packed(df: DataFrame, plan: Plan) -> list[Column]:
         groups = [F.when(of_row, own).otherwise(F.col(f"g{at}")) for at, own in enumerate(groups)]
         made = {"pair": _pair(df), "object": _object(df, plan)}
         about = [F.when(F.col("about") == IDENTITIES.index(one), made[one]).alias(one) for one in plan.identities]
-    named = [group.alias(df.columns[i]) for i, group in zip(plan.groups, groups, strict=True)]
+    by = [group.alias(df.columns[i]) for i, group in zip(plan.groups, groups, strict=True)]
     bounds = [F.col(name) for name in bound_names(plan)]
-    return [F.col("query"), *named, *bounds, F.col("event"), F.col("rank"), F.col("score"), row.alias("row"), *about]
-
-
-def _row(df: DataFrame, start: str) -> Column:
-    return F.struct(*(F.col(f"{start}{i}").alias(name) for i, name in enumerate(df.columns)))
+    return [F.col("query"), *by, *bounds, F.col("event"), F.col("rank"), F.col("score"), row.alias("row"), *about]
 
 
 def _pair(df: DataFrame) -> Column:
-    return F.struct(_row(df, "a").alias("a"), _row(df, "b").alias("b"))
+    return F.struct(in_own_names(df, "a").alias("a"), in_own_names(df, "b").alias("b"))
 
 
 def _object(df: DataFrame, plan: Plan) -> Column:

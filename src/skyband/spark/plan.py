@@ -28,7 +28,7 @@ from skyband.seating import deleting, place
 from skyband.spark.marks import digest, make_marks
 from skyband.spark.paces import Pace, score_of, scored_paces, slide_of
 from skyband.spark.shards import BLOCK, SHARD, Shard, is_exact, is_merged, make_shards
-from skyband.window import CountWindow, Duration, TimeWindow, duration, nanoseconds
+from skyband.window import CountWindow, Duration, TimeWindow, lateness_of
 
 TIME, TIE, PART = "t", "tie", "part"
 MOST_SPREAD = 256
@@ -161,7 +161,9 @@ def make_request(
 ) -> Request:
     """Check what is asked against the input's columns; QueryError or SchemaError when it does not fit. `spread`: over how
     many states of a group the work on many scores, on pairs and across streams is spread."""
-    asked = _checked(queries)
+    asked = checked_queries(queries)
+    if not asked:
+        raise QueryError("there is nothing to answer: give at least one query, such as TopK(...)")
     _check_order(asked, time, arrival)
     clock = None if time is None else Clock(known_column(schema, time, "time"), schema)
     grouping = checked_columns(schema, arrival, groups)
@@ -212,10 +214,9 @@ def make_request(
     return Request(plan, tuple(scores.values()))
 
 
-def _checked(queries: Iterable[Query] | Query) -> list[Query]:
+def checked_queries(queries: Iterable[Query] | Query) -> list[Query]:
+    """The queries; QueryError when one is none, or two have one name."""
     asked = [cast(Query, queries)] if isinstance(queries, get_args(Query)) else list(cast(Iterable[Query], queries))
-    if not asked:
-        raise QueryError("there is nothing to answer: give at least one query, such as TopK(...)")
     names: set[str] = set()
     for query in asked:
         if not isinstance(query, get_args(Query)):
@@ -337,9 +338,7 @@ def ticks(clock: Clock | None, lateness: Duration, slides: tuple[int | None, ...
     Spark counts watermarks in milliseconds. A timestamp's tick is a millisecond. An integer time has no unit, so its tick
     is the greatest step in which no window's end and no lateness is lost.
     """
-    duration(lateness, "lateness")
-    if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
-        raise QueryError(f"lateness must not be negative, got {lateness!r}")
+    lateness_of(lateness)
     if clock is None:
         if lateness != 0:
             raise QueryError(f"lateness is {lateness!r}, but there is no time to be late by; name the time column: time='...'")

@@ -141,7 +141,7 @@ def _commands(spark: SparkSession, job: Job) -> DataFrame | None:
 def _terms(rows: DataFrame, commands: DataFrame, job: Job) -> Terms:
     """The same as `_plan` where queries come and go."""
     try:
-        return terms_for(rows, commands, job.queries, **vars(job.stream))
+        return terms_for(rows, commands, job.queries, job.stream)
     except SkybandError as problem:
         asked = [i for i, query in enumerate(job.queries) if f"query {query.name!r}" in str(problem)]
         section = "control" if "control" in str(problem) else "stream"
@@ -164,7 +164,7 @@ def _plan(rows: DataFrame, job: Job) -> Plan:
         if query.where is not None:
             _at_line(job, ("query", i, "where"), partial(condition_column, query.where, rows.schema))
     try:
-        return request_for(rows, job.queries, **vars(stream)).plan
+        return request_for(rows, job.queries, stream).plan
     except SkybandError as problem:
         named = [name for name in vars(stream) if str(problem).startswith((f"{name} ", f"the {name} column"))]
         raise job.document.problem(("stream", *named[:1]), str(problem)) from None

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BinaryType, DoubleType, FloatType, LongType, StringType, StructField, StructType
 
 from skyband.errors import QueryError, SchemaError
+from skyband.spark.columns import in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.answer import answer_schema, bound_names
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
@@ -25,7 +25,7 @@ from skyband.spark.control.travel import PACKET, commands_of, packed_commands, p
 from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
 from skyband.spark.observed import observed_tick
 from skyband.spark.tallies import BY_QUERY, tell
-from skyband.state import table_from_bytes, table_to_bytes
+from skyband.state import table_to_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,53 +73,34 @@ def steered(df: DataFrame, control: DataFrame, terms: Terms, tie: Column, arriva
 
 
 def _packets(df: DataFrame, terms: Terms, tie: Column) -> DataFrame:
-    own = [F.col(_quoted(name)) for name in df.columns]
-    columns = [column.alias(f"c{i}") for i, column in enumerate(own)]
     bucket = (
         F.pmod(F.xxhash64(*(_plain(df, name) for name in terms.groups)), F.lit(terms.buckets)) if terms.groups else F.lit(0)
     )
-    prepared = df.select(*columns, tie.alias("tie"), bucket.cast("int").alias("bucket"))
+    prepared = df.select(*numbered(df), tie.alias("tie"), bucket.cast("int").alias("bucket"))
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return packed_rows(terms, batches)
 
-    return prepared.mapInArrow(step, _struct(PACKET))
+    return prepared.mapInArrow(step, spark_schema(PACKET))
 
 
 def _plain(df: DataFrame, name: str) -> Column:
     """A group column so that equal values have equal bits: 0.0 and -0.0 are one group, NaN is one."""
-    column = F.col(_quoted(name))
+    column = named(name)
     if isinstance(df.schema[name].dataType, DoubleType | FloatType):
         return F.when(F.isnan(column), F.lit(float("nan"))).when(column == 0, F.lit(0.0)).otherwise(column)
     return column
 
 
 def _commands(control: DataFrame, terms: Terms, arrival: str | None) -> DataFrame:
-    time = _whole(control, terms.time) if terms.dated and terms.time is not None else F.lit(None)
-    order = _whole(control, arrival) if arrival is not None and arrival in control.columns else F.lit(None)
-    prepared = control.select(F.col(COMMAND), time.cast("long").alias("time"), order.cast("long").alias("order"))
+    time = whole(control, terms.time) if terms.dated and terms.time is not None else F.lit(None)
+    order = whole(control, arrival) if arrival is not None and arrival in control.columns else F.lit(None)
+    prepared = control.select(named(COMMAND), time.cast("long").alias("time"), order.cast("long").alias("order"))
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return packed_commands(terms, batches)
 
-    return prepared.mapInArrow(step, _struct(PACKET))
-
-
-def _whole(df: DataFrame, name: str) -> Column:
-    """A time or a number as a whole number, as Arrow counts it: timestamps in microseconds."""
-    column = F.col(_quoted(name))
-    kind = df.schema[name].dataType.typeName()
-    if kind == "timestamp":
-        return F.unix_micros(column)
-    return F.unix_micros(F.to_utc_timestamp(column, "UTC")) if kind == "timestamp_ntz" else column
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
-def _struct(columns: Any) -> StructType:
-    return StructType([StructField(name, from_arrow_type(kind)) for name, kind in dict(columns).items()])
+    return prepared.mapInArrow(step, spark_schema(PACKET))
 
 
 # -- the shards --------------------------------------------------------------------------------------------------
@@ -132,17 +113,9 @@ def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
     words = [StructField(name, BinaryType()) for name in ("results", "told")]
     output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
     answered = answered_by_state(packets, ["shard"], terms, step, output)
-    sums = [F.coalesce(F.sum(_quoted(name)), F.lit(0)).alias(name) for name in FIGURES]
+    sums = [F.coalesce(F.sum(named(name)), F.lit(0)).alias(name) for name in FIGURES]
     sums += [observed_tick(terms), F.collect_list("told").alias(BY_QUERY)]
-    schema = answer_schema(terms)
-
-    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for results in batch.column("results"):
-                if results.is_valid:
-                    yield from table_from_bytes(results.as_buffer()).to_batches()
-
-    return answered.observe(observed, *sums).mapInArrow(unpacked, _struct(zip(schema.names, schema.types, strict=True)))
+    return answered.observe(observed, *sums).mapInArrow(unpacked, spark_schema(answer_schema(terms)))
 
 
 def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -200,7 +173,7 @@ def _batch(packets: DataFrame, terms: Terms) -> DataFrame:
         results += shard.finish()
         return pa.concat_tables(results) if results else schema.empty_table()
 
-    return packets.groupBy("shard").applyInArrow(step, _struct(zip(schema.names, schema.types, strict=True)))
+    return packets.groupBy("shard").applyInArrow(step, spark_schema(answer_schema(terms)))
 
 
 def _shard(terms: Terms, number: int, snapshot: bytes | None) -> Shard:
@@ -216,15 +189,11 @@ def _packed(df: DataFrame, terms: Terms) -> list[Column]:
     acknowledgement all are."""
     groups = [F.col(f"g{i}").alias(name) for i, name in enumerate(terms.groups)]
     bounds = [F.col(name) for name in bound_names(terms)]
-    made = {ROW: _row(df, "c")}
+    made = {ROW: in_own_names(df, "c")}
     if terms.pairs:
-        made[PAIR] = F.struct(_row(df, "a").alias("a"), _row(df, "b").alias("b"))
+        made[PAIR] = F.struct(in_own_names(df, "a").alias("a"), in_own_names(df, "b").alias("b"))
     if terms.keys:
         made[OBJECT] = F.struct(*(F.col(f"k{df.columns.index(key)}").alias(key) for key in terms.keys))
     about = [F.when(F.col("about") == IDENTITIES.index(one), column).alias(one) for one, column in made.items()]
     said = [F.col(name) for name in ("event", "rank", "score")]
     return [F.col("query"), *groups, *bounds, *said, *about, F.col("message")]
-
-
-def _row(df: DataFrame, side: str) -> Column:
-    return F.struct(*(F.col(f"{side}{i}").alias(name) for i, name in enumerate(df.columns)))

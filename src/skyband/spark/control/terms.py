@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,8 +13,9 @@ from skyband.errors import QueryError, SchemaError
 from skyband.query import Query, TopKAcross, TopKPairs
 from skyband.seating import place, seat, window_lengths
 from skyband.spark.marks import digest, make_marks
-from skyband.spark.plan import checked_columns, checked_spread, known_column, ticks
-from skyband.window import CountWindow, Duration
+from skyband.spark.plan import checked_columns, checked_queries, checked_spread, known_column, ticks
+from skyband.spark.stream import Stream
+from skyband.window import CountWindow
 
 ROW, PAIR, OBJECT = "row", "pair", "object"
 IDENTITIES = (ROW, PAIR, OBJECT)
@@ -125,16 +126,6 @@ class Terms:
         seat([place(query, self.schema, self.clock)], [], 0)  # which also finds that there is not memory enough
 
 
-def check_all(terms: Terms, queries: Iterable[Query]) -> None:
-    """The same for the queries a stream begins with; QueryError too for two of one name."""
-    names: set[str] = set()
-    for query in queries:
-        if query.name in names:
-            raise QueryError(f"two queries are called {query.name!r}; give each a name of its own")
-        names.add(query.name)
-        terms.check(query)
-
-
 def check_columns(schema: pa.Schema) -> None:
     """SchemaError when two columns have one name: a later query could not say which it means."""
     for name in schema.names:
@@ -142,26 +133,18 @@ def check_columns(schema: pa.Schema) -> None:
             raise SchemaError(f"the input has {schema.names.count(name)} columns called {name!r}; rename them")
 
 
-def make_terms(
-    schema: pa.Schema,
-    queries: Iterable[Query] | Query,
-    *,
-    time: str | None,
-    lateness: Duration,
-    groups: Iterable[str],
-    arrival: str | None,
-    dated: bool,
-    shards: int = 1,
-) -> Terms:
+def make_terms(schema: pa.Schema, queries: Iterable[Query] | Query, stream: Stream, *, dated: bool) -> Terms:
     """Check what is asked from the start against the input's columns; QueryError or SchemaError when it does not fit."""
-    asked: list[Query] = [queries] if isinstance(queries, get_args(Query)) else list(cast(Iterable[Query], queries))
-    for query in asked:
-        if not isinstance(query, get_args(Query)):
-            raise QueryError(f"expected a query such as TopK, Threshold, TopKPairs or TopKAcross, got {query!r}")
+    if stream.key is not None or stream.deletes is not None:
+        raise QueryError(
+            "a stream with commands cannot delete rows: a query that is added later would have to know which are gone; leave "
+            "key= and deletes= out, or control="
+        )
+    time, arrival, asked = stream.time, stream.arrival, checked_queries(queries)
     check_columns(schema)
     clock = None if time is None else Clock(known_column(schema, time, "time"), schema)
-    grouping = checked_columns(schema, arrival, groups)
-    shards, buckets = checked_spread(shards), BUCKETS if grouping else 1
+    grouping = checked_columns(schema, arrival, stream.group_by)
+    shards, buckets = checked_spread(1 if stream.shards is None else stream.shards), BUCKETS if grouping else 1
     counting = [query for query in asked if isinstance(query.window, CountWindow)]
     if clock is None and arrival is None:
         raise QueryError(
@@ -169,7 +152,7 @@ def make_terms(
             "order of arrival (arrival='...', an offset or sequence number)"
         )
     slides = [window_lengths(query, clock)[1] for query in asked if query not in counting] if clock is not None else []
-    allowed, tick = ticks(clock, lateness, tuple(slides))
+    allowed, tick = ticks(clock, stream.lateness, tuple(slides))
     terms = Terms(
         schema=schema,
         time=time,
@@ -191,5 +174,6 @@ def make_terms(
             "the number of states": digest(buckets),
         },
     )
-    check_all(terms, asked)
+    for query in asked:
+        terms.check(query)
     return terms

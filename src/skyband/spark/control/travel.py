@@ -19,14 +19,16 @@ from skyband.spark.control.terms import Terms
 from skyband.spark.reduce import countable, watermark_mark
 from skyband.state import table_from_bytes, table_to_bytes
 
-PACKET = {
-    "shard": pa.int32(),
-    "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a packet of its own
-    "latest": pa.int64(),  # the greatest time of the rows; never null, which pandas would round
-    "null_times": pa.int64(),
-    "rows": pa.binary(),  # time, tie, then the input's columns
-    "commands": pa.binary(),
-}
+PACKET = pa.schema(
+    {
+        "shard": pa.int32(),
+        "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a packet of its own
+        "latest": pa.int64(),  # the greatest time of the rows; never null, which pandas would round
+        "null_times": pa.int64(),
+        "rows": pa.binary(),  # time, tie, then the input's columns
+        "commands": pa.binary(),
+    }
+)
 """Columns of what travels."""
 
 
@@ -84,5 +86,4 @@ def commands_of(data: bytes) -> list[Command]:
 
 def _packet(**values: Any) -> pa.RecordBatch:
     usual = {"latest": NEVER, "null_times": 0}
-    arrays = [pa.array([values.get(name, usual.get(name))], kind) for name, kind in PACKET.items()]
-    return pa.record_batch(arrays, names=list(PACKET))
+    return pa.record_batch([pa.array([values.get(one.name, usual.get(one.name))], one.type) for one in PACKET], schema=PACKET)

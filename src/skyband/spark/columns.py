@@ -1,0 +1,51 @@
+"""Columns of a DataFrame for Catalyst, and result tables on their way through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType, TimestampType
+
+from skyband.state import table_from_bytes
+
+
+def named(name: str) -> Column:
+    """The column of just this name, whatever it contains."""
+    return F.col(f"`{name.replace('`', '``')}`")
+
+
+def numbered(df: DataFrame) -> list[Column]:
+    """The input's columns as c0, c1, …: names that cannot meet ours."""
+    return [named(name).alias(f"c{i}") for i, name in enumerate(df.columns)]
+
+
+def in_own_names(df: DataFrame, side: str) -> Column:
+    """A struct of the input's columns under their own names, from columns that were numbered after `side`."""
+    return F.struct(*(F.col(f"{side}{i}").alias(name) for i, name in enumerate(df.columns)))
+
+
+def whole(df: DataFrame, name: str) -> Column:
+    """A time or a number as a whole number, as Arrow counts it: timestamps in microseconds."""
+    kind = df.schema[name].dataType
+    if isinstance(kind, TimestampType):
+        return F.unix_micros(named(name))
+    if kind.typeName() == "timestamp_ntz":
+        return F.unix_micros(F.to_utc_timestamp(named(name), "UTC"))
+    return named(name).cast("long")
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """A schema of Arrow as Spark has it."""
+    return StructType([StructField(field.name, from_arrow_type(field.type)) for field in schema])
+
+
+def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Result rows out of the bytes of the column `results`."""
+    for batch in batches:
+        for results in batch.column("results"):
+            if results.is_valid:
+                yield from table_from_bytes(results.as_buffer()).to_batches()
