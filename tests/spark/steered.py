@@ -7,7 +7,8 @@ late. The answers are those of embedded monitors whose `add` and `cancel` are ca
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,10 +133,29 @@ class Oracle:
                 found += self._life(schema, group, query, since, until)
         return sorted(found)
 
+    def nulls(self) -> dict[str, int]:
+        """By query, the rows it saw that have no score."""
+        found: Counter[str] = Counter()
+        for query, since, until in self.lives:
+            for group in {row["g"] for row in self.rows}:
+                seen = (row for row in self._rows(group, query, until) if row["t"] >= since)
+                found[query.name] += sum(row["x"] is None or math.isnan(row["x"]) for row in seen)
+        return {name: count for name, count in found.items() if count}
+
+    def late(self) -> dict[str, int]:
+        """By query that stood all the time, the rows that were late for it."""
+        whole = [query for query, since, until in self.lives if since == BEGINNING and until == self.end]
+        rows = [row for row in self.rows if row["t"] is not None]
+        return {query.name: sum(self._late(row, query) for row in rows) for query in whole}
+
+    def _rows(self, group: Any, query: Any, until: int) -> Rows:
+        """Rows of a group that are in time for a query and come before it goes, in their order."""
+        rows = [row for row in self.rows if row["g"] == group and row["t"] is not None and not self._late(row, query)]
+        return sorted((row for row in rows if row["t"] < min(until, self.end)), key=lambda row: (row["t"], row["tie"]))
+
     def _life(self, schema: pa.Schema, group: Any, query: Any, since: int, until: int) -> list[str]:
         timed = isinstance(query.window, sb.TimeWindow)
-        rows = [row for row in self.rows if row["g"] == group and row["t"] is not None and not self._late(row, query)]
-        rows = sorted((row for row in rows if row["t"] < min(until, self.end)), key=lambda row: (row["t"], row["tie"]))
+        rows = self._rows(group, query, until)
         before, after = [row for row in rows if row["t"] < since], [row for row in rows if row["t"] >= since]
         if timed:  # rows before do not count, so that `add` may come first
             monitor = sb.Monitor([query], time="t")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +13,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steered import Oracle, Said, Steered, shown
+from steered import Oracle, Said, Steered, as_table, shown
 
 import skyband as sb
 from skyband.errors import StateError
+from skyband.spark import stateful
 from skyband.spark.control.command import Command
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.stream import Stream
+from skyband.spark.tallies import Told, heard
+from skyband.state import table_to_bytes
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), ("id", pa.int64())])
 END = 500  # a row of this time closes everything
@@ -161,6 +165,7 @@ def test_queries_come_and_go_as_in_an_embedded_monitor(case: Case, forgetful: bo
     assert acknowledged(stream) == sorted(map(str, oracle.acknowledged))
     assert answers(stream) == oracle.expected(SCHEMA)
     assert stream.figures["commands"] == len(case.said)
+    check_counts(stream, oracle)
 
 
 @given(case=cases(counted=True), forgetful=st.booleans())
@@ -168,6 +173,16 @@ def test_windows_of_rows_count_what_came_before_a_query(case: Case, forgetful: b
     stream, oracle = run(case, forgetful)
     assert acknowledged(stream) == sorted(map(str, oracle.acknowledged))
     assert answers(stream) == oracle.expected(SCHEMA)
+    check_counts(stream, oracle)
+
+
+def check_counts(stream: Steered, oracle: Oracle) -> None:
+    """What is told of each query, in all micro-batches together."""
+    told = heard(stream.told)
+    results = Counter(row["query"] for row in stream.results if row["event"] in ("enter", "leave", "top"))
+    assert {name: one.results for name, one in told.items() if one.results} == results
+    assert {name: one.nulls for name, one in told.items() if one.nulls} == oracle.nulls()
+    assert {name: told[name].late if name in told else 0 for name in oracle.late()} == oracle.late()
 
 
 # -- the rules, one by one -----------------------------------------------------------------------------------------
@@ -258,6 +273,116 @@ def test_a_bad_command_is_refused_with_its_reason_and_changes_nothing(text: str 
     assert shard.snapshot() == plain.snapshot()
 
 
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_answers_travel_in_pieces_and_are_counted_once(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    said = [Said(adding(f"q{n}", size=8, slide=2), 0, 1) for n in range(5)]
+    rows = [(t, t % 3.0) for t in range(1, 20)]
+    whole = played(said, rows)
+    monkeypatch.setattr(stateful, "MOST_ROWS", most)
+    pieces: list[int] = []
+    monkeypatch.setattr(stateful, "table_to_bytes", lambda table: pieces.append(len(table)) or table_to_bytes(table))
+    cut = played(said, rows)
+    assert cut.results == whole.results and cut.figures == whole.figures and heard(cut.told) == heard(whole.told)
+    assert max(pieces) <= most and sum(pieces) == len(whole.results)
+
+
+def test_late_rows_are_told_of_the_queries_that_were_asked_when_they_came() -> None:
+    asked = [sb.TopK(name="fine", k=1, score="x", window=sb.TimeWindow(2, 2), emit="none")]
+    said = [Said(adding("wide", 10, 10), 0, 1), Said(adding("new", 2, 2), 3, 30), Said('{"cancel": "wide"}', 3, 31)]
+    rows = [(9, 1.0), (19, 1.0), (12, 1.0), (8, 1.0), (40, 1.0), (13, 1.0), (41, 1.0), (33, 1.0)]
+    told = heard(played(said, rows, 0, asked).told)  # the watermark is 19 when 12 and 8 come, and 40 when 13 and 33 do
+    assert {name: one.late for name, one in told.items()} == {"fine": 4, "wide": 1, "new": 2}
+
+
+# -- objects -------------------------------------------------------------------------------------------------------
+
+
+def across(name: str = "o", streams: tuple[str, ...] = ("a", "b"), window: Any = None, **more: Any) -> sb.TopKAcross:
+    window = sb.CountWindow(6, 3) if window is None else window
+    return sb.TopKAcross(name=name, k=2, key="id", stream="g", value="x", streams=list(streams), window=window, **more)
+
+
+VISITS = st.tuples(st.sampled_from([0.0, 1.0, 2.5, None, -1.0]), st.sampled_from(["a", "b", "c", None]), st.integers(0, 3))
+
+
+@given(
+    content=st.lists(VISITS, min_size=1, max_size=30),
+    cuts=st.lists(st.integers(0, 30), max_size=3),
+    since=st.integers(1, 25),
+    until=st.integers(1, 30),
+    window=st.sampled_from([sb.CountWindow(6, 3), sb.CountWindow(4, 1), sb.CountWindow(10, 4)]),
+    arrival=st.booleans(),
+    forgetful=st.booleans(),
+)
+def test_objects_over_windows_of_rows_count_what_came_before_a_query(
+    content: list[Any], cuts: list[int], since: int, until: int, window: sb.CountWindow, arrival: bool, forgetful: bool
+) -> None:
+    """A row that the query refuses keeps its place, as one without a value does."""
+    first = across("first", window=sb.CountWindow(5, 2), aggregate="max")
+    added = across("added", ("b", "c"), window, emit="snapshots")
+    batches = [sum(at >= cut for cut in sorted(cuts)) for at in range(len(content))]
+    said = [] if arrival else [Said(json.dumps({"add": added.to_json()}), 0, since), Said('{"cancel": "added"}', 0, until)]
+    if arrival:  # commands hold from their micro-batch on
+        said = [Said(json.dumps({"add": added.to_json()}), 1), Said('{"cancel": "added"}', 3)]
+    terms = make_terms(SCHEMA, [first], Stream("t", arrival="id" if arrival else None), dated=not arrival)
+    rows = [
+        {"t": 1 + at, "x": x, "g": g, "id": key, "tie": at, "batch": batch}
+        for at, ((x, g, key), batch) in enumerate(zip(content, batches, strict=True))
+    ]
+    closing = {"t": END, "x": None, "g": "a", "id": 0, "tie": END, "batch": 9}
+    stream = Steered(terms, forgetful)
+    for batch in range(10):
+        own = [row for row in [*rows, closing] if row["batch"] == batch and (not arrival or row is not closing)]
+        stream.batch([handed_out(terms, own)], [told([one for one in said if one.batch == batch])])
+    stream.batch([], [])
+    if arrival:
+        life = [row for row in rows if 1 <= row["batch"] < 3]
+    else:  # a cancel that comes before is refused
+        life = [row for row in rows if row["t"] >= since and (since >= until or row["t"] < until)]
+    expected, refused, nulls = [], {}, {}
+    for query, own in ((first, rows), (added, life)):
+        wrong = [row for row in own if row["g"] not in query.streams or (row["x"] is not None and row["x"] < 0)]
+        places = [{**row, "x": None, "g": query.streams[0]} if row in wrong else row for row in own]
+        monitor = sb.Monitor()
+        if before := [{**row, "g": "a"} for row in rows if own and row["tie"] < own[0]["tie"]]:
+            monitor.push(as_table(before, SCHEMA))
+        monitor.add(query)
+        expected += monitor.push(as_table(places, SCHEMA)).to_pylist() if own else []
+        refused[query.name], nulls[query.name] = len(wrong), sum(row["x"] is None for row in own if row not in wrong)
+    got = [{**row, "id": row["k3"]} for row in stream.results if row["about"]]
+    assert sorted(shown(row, None) for row in got) == sorted(shown(row, None) for row in expected)
+    said_of = {name: heard(stream.told).get(name, Told(nulls=0)) for name in refused}
+    assert {name: one.refused for name, one in said_of.items()} == refused
+    assert {name: one.nulls for name, one in said_of.items()} == nulls
+
+
+def test_an_object_query_replaced_under_its_name_takes_the_rows_of_its_own_streams() -> None:
+    window = sb.TimeWindow(4, 4)
+    shard = Shard(make_terms(SCHEMA, [across(window=window)], Stream("t"), dated=True), 0)
+    again = across(streams=("c",), window=window)
+    shard.hear([Command('{"cancel": "o"}', 4), Command(json.dumps({"add": again.to_json()}), 4)])
+    content = [(1, 1.0, "a", 1), (5, 2.0, "a", 1), (6, 3.0, "c", 2)]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*content, strict=True), SCHEMA, strict=True)]
+    shard.take(pa.table([columns[0], pa.array(range(3)), *columns], names=["", "", *SCHEMA.names]))
+    answer = pa.concat_tables(shard.advance(8))
+    answer = answer.filter(answer["about"].is_valid())
+    assert list(zip(answer["k3"].to_pylist(), answer["score"].to_pylist(), strict=True)) == [(1, 1.0), (2, 3.0)]
+
+
+def test_rows_that_name_no_object_are_left_out_and_counted() -> None:
+    shard = Shard(make_terms(SCHEMA, [across(window=sb.TimeWindow(4, 4))], Stream("t"), dated=True), 0)
+    content = [(1, 1.0, "a", 1), (1, 5.0, "c", 1), (2, 2.0, None, 1), (2, 3.0, "b", None), (3, -1.0, "a", 2), (3, None, "a", 2)]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*content, strict=True), SCHEMA, strict=True)]
+    shard.take(pa.table([columns[0], pa.array(range(6)), *columns], names=["", "", *SCHEMA.names]))
+    answer = pa.concat_tables(shard.advance(4))
+    assert list(zip(answer["k3"].to_pylist(), answer["score"].to_pylist(), strict=True)) == [(1, 1.0)]
+    assert shard.counted() == {"o": (0, 1, 1, 4)}
+    assert shard.counted() == {"o": (0, 0, 1, 0)}
+
+
+# -- state ---------------------------------------------------------------------------------------------------------
+
+
 def test_the_state_of_another_stream_is_refused() -> None:
     asked = [sb.TopK(name="old", k=2, score="x", window=sb.TimeWindow(4, 4))]
     state = Shard(make_terms(SCHEMA, asked, Stream("t"), dated=True), 0).snapshot()
@@ -265,14 +390,3 @@ def test_the_state_of_another_stream_is_refused() -> None:
         Shard.restore(make_terms(SCHEMA, [], Stream("t"), dated=True), state)
     with pytest.raises(StateError, match="the commands' time changed"):
         Shard.restore(make_terms(SCHEMA, asked, Stream("t"), dated=False), state)
-
-
-def test_rows_that_name_no_object_are_left_out_and_counted() -> None:
-    across = sb.TopKAcross(name="o", k=2, key="id", stream="g", value="x", streams=["a", "b"], window=sb.TimeWindow(4, 4))
-    shard = Shard(make_terms(SCHEMA, [across], Stream("t"), dated=True), 0)
-    content = [(1, 1.0, "a", 1), (1, 5.0, "c", 1), (2, 2.0, None, 1), (2, 3.0, "b", None), (3, -1.0, "a", 2), (3, None, "a", 2)]
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*content, strict=True), SCHEMA, strict=True)]
-    shard.take(pa.table([columns[0], pa.array(range(6)), *columns], names=["", "", *SCHEMA.names]))
-    answer = pa.concat_tables(shard.advance(4))
-    assert list(zip(answer["k3"].to_pylist(), answer["score"].to_pylist(), strict=True)) == [(1, 1.0)]
-    assert shard.figures()["skipped"] == 4

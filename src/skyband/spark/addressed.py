@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from skyband.binding import numbers
 from skyband.query import TopKPairs
-from skyband.spark.needs import ELSEWHERE, judged
+from skyband.spark.needs import ELSEWHERE, emptied, judged
 from skyband.spark.plan import PART, TIE, TIME, Plan
 from skyband.spark.shards import Shard
 from skyband.state import table_to_bytes
@@ -61,7 +61,7 @@ class Addressed:
             away = part == ELSEWHERE
             if away.any():
                 if shard.counts_rows:
-                    columns[3:] = [_emptied(column, away) for column in own]
+                    columns[3:] = emptied(rows.select(shard.columns), away).columns
                 else:
                     places = pa.array(np.flatnonzero(~away))
                     columns, numbers_of = [column.take(places) for column in columns], group[~away]
@@ -96,9 +96,3 @@ class Addressed:
         """Hold nothing."""
         self._pieces = [[] for _ in self.plan.shards]
         self._gathered = []
-
-
-def _emptied(column: pa.ChunkedArray, away: Array) -> pa.ChunkedArray:
-    """The column with nulls where rows are away."""
-    places = pa.array(np.arange(len(away)), mask=away)
-    return column.take(places)

@@ -20,7 +20,7 @@ from skyband.lanes import NEVER
 from skyband.monitor import Monitor
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
 from skyband.spark.flat import bounds_of, result_schema
-from skyband.spark.marks import check_marks
+from skyband.spark.marks import REMEDY, check_marks
 from skyband.spark.paces import Pace
 from skyband.spark.plan import TIE, TIME, Plan
 from skyband.spark.reduce import NULL_TIMES, Array, candidates, rank_columns
@@ -28,10 +28,6 @@ from skyband.spark.tallies import Counted
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 _KIND = "group"
-_REMEDY = (
-    "the checkpoint was written by another version of skyband: go on with that one, or start with a new checkpointLocation, "
-    "from an offset that is a window's length back, so that its windows fill again"
-)
 _AT_LEAST = 1 << 13  # open rows that are not worth sieving
 
 
@@ -250,14 +246,19 @@ class Group:
                 for name, count in lane.held():
                     held[self._asked(name)] += count
         found: dict[str, Counted] = {}
+        unscored = self._take_nulls()
         for name, (number, unknown, refused) in self.plan.counts_of.items():
             late = int(tally.late[number])
             if late or name in held or self._tells_all:
-                nulls = None if unknown is None else int(tally.nulls[number, unknown])
+                nulls = unscored.get(name) if unknown is None else int(tally.nulls[number, unknown])
                 found[name] = (late, nulls, held[name], 0 if refused is None else int(tally.nulls[number, refused]))
         return found
 
     _tells_all = True
+
+    def _take_nulls(self) -> Mapping[str, int]:
+        """By query, rows without a score since the last call, where they are not counted next to the data."""
+        return {}
 
     def _asked(self, name: str) -> str:
         """The name of the query that one of the monitors' belongs to."""
@@ -302,7 +303,7 @@ class Group:
 
     def restored(self: Own, data: bytes) -> Own:
         """This group, which is new, as `snapshot` wrote it down."""
-        header, arrays = unpack(_KIND, data, _REMEDY)
+        header, arrays = unpack(_KIND, data, REMEDY)
         check_marks(header["marks"], self.plan.marks)
         self.closed, self.pending, self.limit = header["closed"], header["pending"], header["limit"]
         for number, monitor in enumerate(self.monitors):

@@ -14,6 +14,12 @@ from skyband.query import Query
 
 _MOST_NAMED = 1000  # queries that are told apart: the marks stand in every state
 
+REMEDY = (
+    "the checkpoint was written by another version of skyband: go on with that one, or start with a new checkpointLocation, "
+    "from an offset that is a window's length back, so that its windows fill again"
+)
+"""What to do about a state of another format."""
+
 
 def make_marks(
     queries: Sequence[Query], schema: pa.Schema, ways: Sequence[Any], deletions: Sequence[Any], spread: int | None

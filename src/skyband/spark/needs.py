@@ -113,3 +113,29 @@ def _places(column: pa.ChunkedArray, place: Mapping[Any, int]) -> Array:
         encoded = pa.concat_arrays(encoded.chunks)
     found = np.array([place.get(one, -1) for one in encoded.dictionary.to_pylist()] + [-1], np.int64)
     return found[pc.fill_null(encoded.indices, len(found) - 1).to_numpy(zero_copy_only=False)]
+
+
+def emptied(rows: pa.Table, away: Array) -> pa.Table:
+    """The rows with nulls for columns where they are away."""
+    return rows.take(pa.array(np.arange(len(away)), mask=away))
+
+
+def holding_places(rows: pa.Table, query: TopKAcross) -> pa.Table:
+    """Rows whose columns are empty keep their places in windows of rows: with a key, a stream, and no value."""
+    for name, filling in ((query.key, _filling(rows.schema.field(query.key).type)), (query.stream, query.streams[0])):
+        at = rows.schema.get_field_index(name)
+        column = rows.column(name)
+        rows = rows.set_column(at, rows.schema.field(name), column.fill_null(pa.scalar(filling, column.type)))
+    return rows
+
+
+def _filling(kind: pa.DataType) -> Any:
+    """Some value of a type that can name objects."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return ""
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return b""
+    if pa.types.is_boolean(kind):
+        return False
+    plain = pa.int32() if pa.types.is_date32(kind) or pa.types.is_time32(kind) else pa.int64()
+    return pa.scalar(0, plain).cast(kind).as_py()

@@ -16,6 +16,12 @@ OBSERVED = "skyband-"  # begins the name of each set of metrics
 PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what is said of an approximate query
 
 
+def observed_states(size: str) -> list[Column]:
+    """How many states a micro-batch wrote, and how large the largest is, from the column of their sizes."""
+    written = F.count(F.when(F.col(f"`{size}`") > 0, F.lit(1)))
+    return [written.alias("states"), F.coalesce(F.max(F.col(f"`{size}`")), F.lit(0)).alias("largest state")]
+
+
 def observed_tick(plan: Plan | Terms) -> Column:
     """What one millisecond of Spark's watermark stands for; 0: the times are timestamps."""
     tick = 0 if pa.types.is_timestamp(plan.time_type) else plan.tick

@@ -26,7 +26,7 @@ from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
 from skyband.spark.kept import answered_by_state
-from skyband.spark.observed import MISSED, OBSERVED, PRECISION, observed_tick
+from skyband.spark.observed import MISSED, OBSERVED, PRECISION, observed_states, observed_tick
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
@@ -180,14 +180,13 @@ def _observed(plan: Plan) -> list[Column]:
     if plan.key is not None:
         figures["refused"] = "refused"
     sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in figures.items()]
-    states = F.count(F.when(F.col("bytes") > 0, F.lit(1))).alias("states")
-    largest = F.coalesce(F.max("bytes"), F.lit(0)).alias("largest state")
     across = [query.name for query in plan.across]
     worst = [  # of all groups
         F.min(column).alias(f"{PRECISION}{name}") if name in across else F.max(column).alias(f"{MISSED}{name}")
         for name, column in zip(plan.inexact, bound_columns(plan), strict=True)
     ]
-    return [*sums, states, largest, observed_tick(plan), *worst, F.collect_list("told").alias(BY_QUERY)]
+    states = observed_states("bytes")
+    return [*sums, *states, observed_tick(plan), *worst, F.collect_list("told").alias(BY_QUERY)]
 
 
 def _observed_together(plan: Plan) -> list[Column]:

@@ -44,6 +44,9 @@ class Figures:
     bad_rows: int = 0  # that did not fit the source's schema and were left out; no part of `rows`
     last_bad: str | None = None  # where the latest of them is, for a source of Kafka
     refused: int = 0  # rows with a key that is missing or that of a live row
+    standing: int | None = None  # queries answered, of a stream whose queries come and go
+    commands: int = 0
+    refused_commands: int = 0
     late: Mapping[str, int] = field(default_factory=dict)  # by query
     nulls: Mapping[str, int] = field(default_factory=dict)  # without those that are not counted
     refusals: Mapping[str, int] = field(default_factory=dict)  # rows that a query across streams has no object or stream for
@@ -121,6 +124,9 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         null_times=figures.null_times + total("null times"),
         bad_rows=figures.bad_rows + bad.get("bad rows", 0),
         last_bad=bad.get("last bad") or figures.last_bad,
+        standing=total("queries") if any("queries" in seen for seen in reports) else figures.standing,
+        commands=figures.commands + total("commands"),
+        refused_commands=figures.refused_commands + total("refused commands"),
         late=_added(figures.late, {name: one.late for name, one in told.items()}),
         nulls=_added(figures.nulls, {name: one.nulls for name, one in told.items() if one.nulls is not None}),
         refused=figures.refused + total("refused"),

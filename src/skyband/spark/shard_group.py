@@ -6,7 +6,8 @@ closed, and once more that of the window before, so that whoever puts parts toge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +24,11 @@ from skyband.query import Query
 from skyband.spark.flat import IDENTITIES, bounds_of, result_schema
 from skyband.spark.group import Group
 from skyband.spark.merge import PART_COLUMNS
+from skyband.spark.needs import Everything, holding_places
 from skyband.spark.paces import Pace
 from skyband.spark.plan import PART, RESERVED, TIE, TIME, Plan
 from skyband.spark.shards import Shard, whole_name
+from skyband.spark.tallies import take_nulls
 from skyband.state import table_from_bytes, table_to_bytes
 
 Array = np.ndarray
@@ -71,6 +74,14 @@ class ShardGroup(Group):
 
     _tells_all = False
 
+    def _take_nulls(self) -> Mapping[str, int]:
+        if self.shard.identity != "row" or not isinstance(self.shard.need, Everything):
+            return {}  # not every row has been here
+        found = Counter(dict.fromkeys(self.queries, 0))
+        for monitor in self.monitors:
+            found.update({} if monitor is None else take_nulls(monitor))
+        return found
+
     def _asked(self, name: str) -> str:
         return whole_name(name) if self.shard.merges else name
 
@@ -106,7 +117,8 @@ class ShardGroup(Group):
         own = rows.select([f"c{i}" for i in self.shard.columns]).rename_columns(self.columns)
         order = rows.select([TIME, TIE, PART]).rename_columns(list(RESERVED)).select(self._inner(counted))
         if self.shard.identity == "object" and counted:
-            own = _holding_places(own, next(iter(self.queries.values()))[1])
+            (query,) = (query for _, query in self.queries.values() if isinstance(query, TopKAcross))
+            own = holding_places(own, query)
         return pa.table([*order.columns, *own.columns], names=[*order.column_names, *own.column_names])
 
     def _inner(self, counted: bool) -> list[str]:
@@ -274,25 +286,3 @@ def _marked_new(part: pa.Table, upto: int, new: bool) -> pa.Table:
     return part.append_column("upto", pa.array(np.full(len(part), upto))).append_column(
         "new", pa.array(np.full(len(part), new))
     )
-
-
-def _holding_places(rows: pa.Table, query: Query) -> pa.Table:
-    """Rows of other shards keep their places: with a key, a stream, and no value."""
-    assert isinstance(query, TopKAcross)
-    for name, filling in ((query.key, _filling(rows.schema.field(query.key).type)), (query.stream, query.streams[0])):
-        at = rows.schema.get_field_index(name)
-        column = rows.column(name)
-        rows = rows.set_column(at, rows.schema.field(name), column.fill_null(pa.scalar(filling, column.type)))
-    return rows
-
-
-def _filling(kind: pa.DataType) -> Any:
-    """Some value of a type that can name objects."""
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return ""
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return b""
-    if pa.types.is_boolean(kind):
-        return False
-    plain = pa.int32() if pa.types.is_date32(kind) or pa.types.is_time32(kind) else pa.int64()
-    return pa.scalar(0, plain).cast(kind).as_py()

@@ -68,8 +68,8 @@ def answer_micro_batch(
     results += group.advance(watermark)
     refused = group.take_refused() if isinstance(group, ShardGroup) else 0
     addressed = list(_addressed(group, results, key))
-    size = _remembered.written(plan, group, state)
     told = tell(group.counted(tally), pa.concat_tables(results) if results else None, time_bound(plan))
+    size = _remembered.written(plan, group, state)  # without the counts that were told
     sums = [told, tally.rows, tally.null_times, group.candidates, size, refused]
     bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
     for at, (to, data) in enumerate(addressed):
@@ -92,14 +92,21 @@ def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.T
 
 def _addressed(group: Group, results: list[pa.Table], key: tuple[Any, ...]) -> Iterator[tuple[str, bytes | None]]:
     """Result rows, and parts of answers with those they are to be put together with."""
-    to, rows = f"results {key!r}", sum(map(len, results))
-    if rows == 0:
-        yield to, None
-    for begin in range(0, rows, MOST_ROWS):
-        yield to, table_to_bytes(pa.concat_tables(results).slice(begin, MOST_ROWS))
+    for data in sliced(results):
+        yield f"results {key!r}", data
     if isinstance(group, ShardGroup):
         for name, part in group.hand_over():
             yield f"parts {name!r} {key[:-1]!r}", table_to_bytes(part)
+
+
+def sliced(results: list[pa.Table]) -> Iterator[bytes | None]:
+    """Result rows in pieces that the JVM can hold; where there are none, one piece that says so."""
+    whole = pa.concat_tables(results) if results else None
+    if whole is None or not len(whole):
+        yield None
+        return
+    for begin in range(0, len(whole), MOST_ROWS):
+        yield table_to_bytes(whole.slice(begin, MOST_ROWS))
 
 
 def put_together(plan: Plan, addressed: pa.Table) -> pa.Table:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
+
+from skyband.monitor import Monitor
 
 BY_QUERY = "by query"
 """The observed metric that holds the texts of all groups."""
@@ -28,17 +31,29 @@ class Told(NamedTuple):
     """One query in one micro-batch, over the groups that had rows or whose windows closed."""
 
     late: int = 0  # rows dropped because their slide had closed
-    nulls: int | None = None  # rows in time whose score was null or NaN; None: not counted, as with very many scores
+    nulls: int | None = None  # rows in time whose score was null or NaN; None: not counted, its state is sent only some
     candidates: int = 0  # rows held because they may rank, in the structure that answers it; others may share that
     refused: int = 0  # rows that a query across streams has no object or no stream for
     results: int = 0  # result rows
     oldest: int | None = None  # end of the earliest window among them, microseconds since 1970; None without timestamps
 
 
+def take_nulls(monitor: Monitor) -> Counter[str]:
+    """By query, rows without a score that were pushed since the last call. To be called before the state is written down, so
+    that nothing is told twice."""
+    found: Counter[str] = Counter()
+    for lane in monitor._lanes:
+        for member in lane.members:
+            if member.active and member.nulls:
+                found[member.query.name], member.nulls = member.nulls, 0
+    return found
+
+
 def tell(counts: Mapping[str, Counted], results: pa.Table | None, end: str | None) -> bytes:
     """Counts by query, with what `results` holds; `end` is its column of window ends in time."""
     emitted = {} if results is None else _emitted(results, end)
-    said = {name: [*count, *emitted.get(name, ())] for name, count in counts.items()}
+    nothing: Counted = (0, None, 0, 0)  # is counted of a query that was cancelled after it had answered
+    said = {name: [*counts.get(name, nothing), *emitted.get(name, ())] for name in {**counts, **emitted}}
     return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), 1)
 
 

@@ -6,8 +6,9 @@
 
     command.py   one command: its text, its place in the order of commands      terms.py   what workers are told
     live.py      the windows of one group while queries come and go             shard.py   commands and groups of one state
-    travel.py    what is sent to the shards                                     steps.py   the steps as Spark runs them
-    answer.py    result rows and acknowledgements as one table                  table.py   queries out of a table
+    travel.py    what is sent to the shards                                     pace.py    queries that close windows together
+    answer.py    result rows and acknowledgements as one table                  steps.py   the steps as Spark runs them
+    table.py     queries out of a table
 
 Which rows a later query will rank is unknown, so every row travels whole: the reduction next to the data is for streams
 whose queries are known when they start.

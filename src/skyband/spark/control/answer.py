@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.lanes import NEVER
-from skyband.spark.control.live import Results
+from skyband.spark.control.pace import Results
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, Terms
 
 ADDED, CANCELLED, REFUSED = "added", "cancelled", "refused"

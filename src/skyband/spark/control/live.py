@@ -12,8 +12,7 @@ points, whatever came in which micro-batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,67 +23,15 @@ from skyband.monitor import Monitor
 from skyband.query import Query, TopKAcross, query_from_json
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
 from skyband.seating import window_lengths
+from skyband.spark.control.pace import Counts, Due, Key, Pace, Results
 from skyband.spark.control.terms import OBJECT, PAIR, ROW, Terms, identity_of
+from skyband.spark.needs import emptied, holding_places, judged
+from skyband.spark.tallies import take_nulls
 from skyband.state import table_from_bytes, table_to_bytes
 from skyband.window import CountWindow
 
 TIME, TIE, OWN = 0, 1, 2
 """Where rows have their time and tie, and from where on their own columns."""
-
-Key: TypeAlias = tuple[str, int | None, str]
-"""Queries of one key share a monitor: about whom, slide (None: they count rows), and for objects the query itself."""
-
-
-class Results(NamedTuple):
-    """Result rows of one monitor: about whom, the table it gave, and the window sizes of its queries by name."""
-
-    identity: str
-    table: pa.Table
-    sizes: dict[str, int]
-    counted: bool
-    key: str = ""  # of objects: the column that names them
-
-
-class Due(NamedTuple):
-    """A query to be added at a moment, or to be cancelled."""
-
-    time: int
-    query: Query
-    adds: bool
-
-
-@dataclass
-class Pace:
-    """Queries that close their windows together.
-
-    Invariant: all windows up to `closed` are answered; what is `due` is due at or after it, in order.
-    """
-
-    monitor: Monitor
-    slide: int | None
-    closed: int = NEVER
-    due: list[Due] = field(default_factory=list)
-    sizes: dict[str, int] = field(default_factory=dict)  # of windows, by query
-    ranked: TopKAcross | None = None  # only rows that name an object and a stream of this query go in
-
-    def apply(self, due: Due, size: int) -> None:
-        """Add or cancel now."""
-        if due.adds:
-            self.monitor.add(due.query)
-            self.sizes[due.query.name] = size
-        else:
-            self.monitor.cancel(due.query.name)
-            del self.sizes[due.query.name]
-
-    @property
-    def last_end(self) -> int:
-        """No window that ends later has anything to report."""
-        return max((lane.last_end() for lane in self.monitor._lanes if lane.timed), default=NEVER)
-
-    @property
-    def idle(self) -> bool:
-        """Nothing is remembered that a later window could need."""
-        return self.slide is not None and self.last_end <= self.closed
 
 
 class LiveGroup:
@@ -95,7 +42,7 @@ class LiveGroup:
         self.watermark = watermark
         self.paces: dict[Key, Pace] = {}
         self.open: list[pa.Table] = []
-        self.late = self.skipped = 0
+        self.counts = Counts()  # since the last `take_counts`
         if terms.counted:  # they count the rows before the first query too
             for identity in (ROW, PAIR) if terms.pairs else (ROW,):
                 self._pace((identity, None, ""))
@@ -109,10 +56,14 @@ class LiveGroup:
         key = self._key(due.query)
         pace = self._pace(key, due.query)
         if due.time <= pace.closed or due.time == NEVER or self._at_once(pace):
-            pace.apply(due, self._size(due.query))
+            self._apply(pace, due)
             self._tidy()
         else:
             pace.due.append(due)
+
+    def _apply(self, pace: Pace, due: Due) -> None:
+        self.counts.nulls.update(take_nulls(pace.monitor))  # a query that goes takes its counts with it
+        pace.apply(due, self._size(due.query))
 
     def _key(self, query: Query) -> Key:
         identity = identity_of(query)
@@ -127,6 +78,8 @@ class LiveGroup:
             slide = key[1]
             closed = self.watermark if slide is None or self.watermark == NEVER else self.watermark // slide * slide
             monitor = Monitor((), time=self.terms.time if slide is not None else None)
+            if slide is None and (ROW, None, "") in self.paces:
+                monitor._seen = self.paces[ROW, None, ""].monitor._seen  # windows of rows end where those of others do
             self.paces[key] = Pace(monitor, slide, closed, ranked=query if isinstance(query, TopKAcross) else None)
         return self.paces[key]
 
@@ -136,7 +89,8 @@ class LiveGroup:
     def _tidy(self) -> None:
         """Drop what has no query any more; what counts rows goes on counting."""
         for key, pace in list(self.paces.items()):
-            if pace.slide is not None and not pace.due and not pace.monitor.queries:
+            counts_on = pace.slide is None and key[0] != OBJECT
+            if not counts_on and not pace.due and not pace.monitor.queries:
                 del self.paces[key]
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -149,7 +103,8 @@ class LiveGroup:
             if self._at_once(pace):
                 results += self._push(key, pace, rows.take(pa.array(np.argsort(rows.column(TIE).to_numpy(), kind="stable"))))
             elif pace.closed > NEVER:
-                self.late += int(np.count_nonzero(times < pace.closed))
+                late = int(np.count_nonzero(times < pace.closed))
+                self.counts.late.update(dict.fromkeys(pace.sizes, late) if late else {})
         if self.terms.holds:
             self.open.append(self._awaited(rows))
         return results
@@ -192,7 +147,7 @@ class LiveGroup:
             at = stop
             while pace.due and pace.due[0].time == moment:
                 due = pace.due.pop(0)
-                pace.apply(due, self._size(due.query))
+                self._apply(pace, due)
         if rows is not None:
             results += self._push(key, pace, rows.slice(at))
         results += self._pass(key, pace, upto)
@@ -214,10 +169,21 @@ class LiveGroup:
             return []
         rows = rows.select(range(OWN, rows.num_columns))
         if pace.ranked is not None:
-            kept = fitting(pace.ranked, rows)
-            self.skipped += len(rows) - len(kept)
-            rows = kept
+            rows = self._fitting(pace, pace.ranked, rows)
         return self._named(key, pace, pace.monitor.push(rows))
+
+    def _fitting(self, pace: Pace, query: TopKAcross, rows: pa.Table) -> pa.Table:
+        """Rows that the query can take, and of the others their places where rows are counted: a running stream cannot
+        refuse them, as a `Monitor` does."""
+        refused = judged(query, rows).refused
+        if not refused.any():
+            return rows
+        if query.name in pace.monitor.queries:
+            self.counts.refused[query.name] += int(np.count_nonzero(refused))
+        if pace.slide is not None:
+            return rows.filter(pa.array(~refused))
+        self.counts.nulls[query.name] -= int(np.count_nonzero(refused)) if query.name in pace.monitor.queries else 0
+        return holding_places(emptied(rows, refused), query)
 
     def _pass(self, key: Key, pace: Pace, moment: int) -> list[Results]:
         """Time passes until `moment`: answer the windows that end up to it."""
@@ -274,6 +240,13 @@ class LiveGroup:
         """The group can be forgotten: one made anew, of the queries that stand, would answer the same."""
         return not self.open and all(pace.idle for pace in self.paces.values())
 
+    def take_counts(self) -> Counts:
+        """What became of rows since the last call."""
+        counts, self.counts = self.counts, Counts()
+        for pace in self.paces.values():
+            counts.nulls.update(take_nulls(pace.monitor))
+        return counts
+
     @property
     def candidates(self) -> int:
         """Rows held because they may still rank, open ones included."""
@@ -314,24 +287,3 @@ class LiveGroup:
         if "open" in arrays:
             group.open = [table_from_bytes(arrays["open"].tobytes())]
         return group
-
-
-def fitting(query: TopKAcross, rows: pa.Table) -> pa.Table:
-    """Of rows, those that name an object and one of the query's streams, with a value within its range or none: a running
-    stream cannot refuse the others, as a `Monitor` does, and leaves them out."""
-    known = pc.is_in(rows.column(query.stream), pa.array(list(query.streams)).cast(rows.schema.field(query.stream).type))
-    keep = pc.and_(known, pc.is_valid(rows.column(query.key)))
-    return rows.filter(_within(query, rows, keep)) if query.outside == "refuse" else rows.filter(keep)
-
-
-def _within(query: TopKAcross, rows: pa.Table, keep: pa.ChunkedArray) -> pa.ChunkedArray:
-    assert isinstance(query.ranges, dict)
-    value = pc.cast(rows.column(query.value), pa.float64(), safe=False)
-    for stream, (low, high) in query.ranges.items():
-        other = pc.not_equal(rows.column(query.stream), pa.scalar(stream).cast(rows.schema.field(query.stream).type))
-        inside = (
-            pc.greater_equal(value, low) if high is None else pc.and_(pc.greater_equal(value, low), pc.less_equal(value, high))
-        )
-        unknown = pc.fill_null(pc.is_nan(value), True)
-        keep = pc.and_(keep, pc.fill_null(pc.or_(pc.or_(other, inside), unknown), True))
-    return keep

@@ -27,9 +27,11 @@ from skyband.spark.control.answer import (
     result_table,
 )
 from skyband.spark.control.command import ADD, Command, home
-from skyband.spark.control.live import OWN, Due, LiveGroup, Results
+from skyband.spark.control.live import OWN, LiveGroup
+from skyband.spark.control.pace import Counts, Due, Results
 from skyband.spark.control.terms import Terms
-from skyband.spark.marks import differences
+from skyband.spark.marks import REMEDY, differences
+from skyband.spark.tallies import Counted
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 _KIND = "control shard"
@@ -51,7 +53,8 @@ class Shard:
         self.groups: dict[tuple[Any, ...], LiveGroup] = {}
         self.values: dict[tuple[Any, ...], list[pa.Scalar]] = {}  # of the group columns
         self.said: list[Acknowledgement] = []
-        self.counts = {"commands": 0, "refused commands": 0, "late rows": 0, "skipped": 0}  # since the last `reported`
+        self.counts = {"commands": 0, "refused commands": 0}  # since the last `figures`
+        self.gone = Counts()  # of groups that were forgotten since the last `counted`
 
     # -- commands ------------------------------------------------------------------------------------------------
 
@@ -165,7 +168,7 @@ class Shard:
         for key, group in list(self.groups.items()):
             results += self._tables(key, group.advance(watermark))
             if group.idle:
-                self._note(group)
+                self.gone.add(group.take_counts())
                 del self.groups[key], self.values[key]
         return results
 
@@ -194,27 +197,23 @@ class Shard:
 
     # -- figures -------------------------------------------------------------------------------------------------
 
-    def _note(self, group: LiveGroup) -> None:
-        self.counts["late rows"] += group.late
-        self.counts["skipped"] += group.skipped
-        group.late = group.skipped = 0
-
     def figures(self) -> dict[str, int]:
         """What happened since the last call, and what is held: commands are counted where they are acknowledged."""
-        for group in self.groups.values():
-            self._note(group)
         counts, self.counts = self.counts, dict.fromkeys(self.counts, 0)
         if self.number % self.terms.buckets:
-            counts |= {"commands": 0, "refused commands": 0}
+            counts = dict.fromkeys(counts, 0)
         held = sum(group.candidates for group in self.groups.values())
         return {**counts, "candidates": held, "queries": 0 if self.number % self.terms.buckets else len(self.standing)}
 
-    def held(self) -> Counter[str]:
-        """By query, the rows held for it, in all groups."""
-        found = Counter(dict.fromkeys(self.standing, 0))
+    def counted(self) -> dict[str, Counted]:
+        """By query, what became of rows since the last call, and the rows held for it, in all groups."""
+        counts, self.gone = self.gone, Counts()
+        held: Counter[str] = Counter()
         for group in self.groups.values():
-            found.update(dict(group.held()))
-        return found
+            counts.add(group.take_counts())
+            held.update(dict(group.held()))
+        names = dict.fromkeys([*self.standing, *counts.names()])  # some may have been cancelled just now
+        return {name: (counts.late[name], counts.nulls[name], held[name], counts.refused[name]) for name in names}
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -258,7 +257,7 @@ class Shard:
     @classmethod
     def restore(cls, terms: Terms, data: bytes) -> Shard:
         """What `snapshot` gave; StateError when it was made on other terms."""
-        header, arrays = unpack(_KIND, data)
+        header, arrays = unpack(_KIND, data, f"{REMEDY}; queries that were added by commands must be added again")
         if changed := differences(header["marks"], terms.marks):
             raise StateError(
                 f"this checkpoint was written for another stream: {changed}; start with a new checkpointLocation, or ask what "

@@ -23,16 +23,16 @@ from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
 from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
-from skyband.spark.observed import observed_tick
+from skyband.spark.observed import observed_states, observed_tick
+from skyband.spark.stateful import sliced
 from skyband.spark.tallies import BY_QUERY, tell
-from skyband.state import table_to_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
 COMMAND = "command"
-FIGURES = ("rows", "null times", "late rows", "skipped", "candidates", "state bytes", "commands", "refused commands", "queries")
+FIGURES = ("rows", "null times", "candidates", "state bytes", "commands", "refused commands", "queries")
 """What a micro-batch reports, added up over the shards it called."""
 
 _remembered: Kept[Shard] = Kept()
@@ -114,12 +114,12 @@ def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
     output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
     answered = answered_by_state(packets, ["shard"], terms, step, output)
     sums = [F.coalesce(F.sum(named(name)), F.lit(0)).alias(name) for name in FIGURES]
-    sums += [observed_tick(terms), F.collect_list("told").alias(BY_QUERY)]
+    sums += [*observed_states("state bytes"), observed_tick(terms), F.collect_list("told").alias(BY_QUERY)]
     return answered.observe(observed, *sums).mapInArrow(unpacked, spark_schema(answer_schema(terms)))
 
 
 def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """Take a shard's packets of a micro-batch, or its timeout; one row of results and figures."""
+    """Take a shard's packets of a micro-batch, or its timeout; rows of results, the first with figures."""
     import pandas as pd
 
     shard = _remembered.recalled(terms, state, lambda snapshot: _shard(terms, number, snapshot))
@@ -140,23 +140,21 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
         results += shard.take(pa.concat_tables(tables))
     results += shard.advance(watermark)
     counted = missing + (sum(map(len, tables)) if number < terms.buckets else 0)
-    figures = {
-        "rows": counted,
-        "null times": missing,
-        "state bytes": _remembered.written(terms, shard, state),
-        **shard.figures(),
-    }
-    answer = pa.concat_tables(results) if results else None
-    told = _told(terms, shard, answer)
-    packed = None if answer is None else table_to_bytes(answer)
-    yield pd.DataFrame([[packed, told, *(figures[name] for name in FIGURES)]], columns=["results", "told", *FIGURES])
+    told = _told(terms, shard, results)  # before the state is written, which has no counts that were told
+    size = _remembered.written(terms, shard, state)
+    figures = {"rows": counted, "null times": missing, "state bytes": size, **shard.figures()}
+    line = [told, *(figures[name] for name in FIGURES)]
+    for piece in sliced(results):
+        yield pd.DataFrame([[piece, *line]], columns=["results", "told", *FIGURES])
+        line = [None] + [0] * len(FIGURES)
 
 
-def _told(terms: Terms, shard: Shard, answer: pa.Table | None) -> bytes:
-    """What there is to say of each query that the shard answers. Nulls are not counted by query: see `skipped`."""
+def _told(terms: Terms, shard: Shard, results: list[pa.Table]) -> bytes:
+    """What there is to say of each query that the shard answers."""
     end = bound_names(terms)[-1] if terms.timed and pa.types.is_timestamp(terms.time_type) else None
+    answer = pa.concat_tables(results) if results else None
     windows = None if answer is None else answer.filter(pc.is_valid(answer["about"]))  # acknowledgements are about nothing
-    return tell({name: (0, None, count, 0) for name, count in shard.held().items()}, windows, end)
+    return tell(shard.counted(), windows, end)
 
 
 def _batch(packets: DataFrame, terms: Terms) -> DataFrame:

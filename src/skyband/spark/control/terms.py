@@ -118,11 +118,6 @@ class Terms:
                 f"query {query.name!r} ranks objects by {query.key!r}, and this stream reports {known}; begin the stream with "
                 'a TopKAcross over that key (with emit="none", if its objects are not wanted)'
             )
-        if counts and isinstance(query, TopKAcross):
-            raise QueryError(
-                f"query {query.name!r} counts the rows of several streams, of which those that name no object would have to "
-                "stop a running stream; use a TimeWindow"
-            )
         seat([place(query, self.schema, self.clock)], [], 0)  # which also finds that there is not memory enough
 
 

@@ -55,6 +55,11 @@ def _seconds(moment: Moment | None) -> float | None:
     return moment.timestamp() if isinstance(moment, datetime) else moment
 
 
+def _steered(shown: Shown, value: int) -> int | None:
+    """A figure of streams that take commands."""
+    return None if shown.figures.standing is None else value
+
+
 _STREAMS = (
     _OfStream("skyband_up", "gauge", "1 while the stream runs.", lambda shown: shown.runs),
     _OfStream("skyband_batches_total", "counter", "Micro-batches done.", lambda shown: shown.figures.batches),
@@ -104,6 +109,16 @@ _STREAMS = (
         "gauge",
         "Rows held because they may still rank, in the groups that the last micro-batch answered.",
         lambda shown: shown.figures.candidates,
+    ),
+    _OfStream("skyband_queries", "gauge", "Queries answered, where they come and go.", lambda shown: shown.figures.standing),
+    _OfStream(
+        "skyband_commands_total", "counter", "Commands that came.", lambda shown: _steered(shown, shown.figures.commands)
+    ),
+    _OfStream(
+        "skyband_refused_commands_total",
+        "counter",
+        "Commands that could not be obeyed.",
+        lambda shown: _steered(shown, shown.figures.refused_commands),
     ),
 )
 
