@@ -3,6 +3,7 @@ shards, rows out of order and late, idle groups, states read back from their byt
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from skyband.spark import stateful
 from skyband.spark.plan import make_request
 from skyband.spark.reduce import reduced
 from skyband.spark.shards import MANY, spark_hash
+from skyband.spark.tallies import heard
 from skyband.spark.warm import warm
 from skyband.state import table_from_bytes
 
@@ -208,6 +210,29 @@ def test_rows_that_no_query_of_a_shard_can_rank_do_not_travel() -> None:
     travelled = [part for part in reduced(case.plan, tasks_of(case, case.plan)[0]) if part["shard"][0].as_py()]
     assert sum(len(table_from_bytes(part["rows"][0].as_buffer())) for part in travelled) == 20
     check(case, forgetful=True)
+
+
+@pytest.mark.parametrize(("window", "forgetful"), [(sb.TimeWindow(10, 5), True), (sb.CountWindow(9, 3), False)])
+def test_late_and_null_rows_are_told_of_each_of_very_many_queries(window: Any, forgetful: bool) -> None:
+    """Of queries whose shard is sent only the rows within their `where`, nulls are not counted, and that is said."""
+    x = [1.0, None, np.nan, 2.0, np.inf]
+    row = {"g": "a", "object": "o", "stream": "r", "gone": None}
+    rows = [{**row, "t": n, "x": x[n % 5], "y": -np.inf if n % 7 == 0 else 1.0, "id": n, "tie": n} for n in range(60)]
+    rows[40]["t"], rows[41]["t"] = 3, 17  # late, where rows wait for time: the watermark is 29 when they come
+    scores = [sb.linear({"x": 1.0, "y": float(n)}) for n in range(65)]
+    many = [sb.TopK(name=f"q{n}", k=2, score=score, window=window) for n, score in enumerate(scores)]
+    case = Case(rows, [n // 30 for n in range(60)], [n % 2 for n in range(60)], many, 1)
+    cluster, watermark = play(case, forgetful)
+    timed = isinstance(window, sb.TimeWindow)
+    late = {3, 17} if timed else set()
+    seen_rows = [row for row in rows if not timed or (row["t"] not in late and row["t"] < watermark // 5 * 5)]
+    seen_rows += [rows[3], rows[17]] if timed else []
+    told = heard(cluster.told)
+    for n, query in enumerate(many):
+        nulls = sum(row["x"] is None or math.isnan(row["x"] + n * row["y"]) for row in seen_rows)
+        assert (told[query.name].late, told[query.name].nulls) == (len(late), nulls)
+    narrow = replace(case, queries=[replace(query, where={"x": (0.0, 1.0)}) for query in many])
+    assert all(one.nulls is None for one in heard(play(narrow, forgetful)[0].told).values())
 
 
 def test_kernels_of_every_kind_can_be_loaded_ahead() -> None:

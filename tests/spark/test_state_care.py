@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 from cluster import Cluster
 from pyspark.sql import SparkSession
-from states import Stored
+from states import States, Stored
+from steered import Steered
 
 import skyband as sb
 import skyband.spark as sks
 from skyband.errors import StateError
-from skyband.spark import stateful
+from skyband.spark.control.terms import make_terms
+from skyband.spark.control.travel import packed_rows
 from skyband.spark.plan import Plan, make_request
 from skyband.spark.progress import Figures, after
+from skyband.spark.reduce import reduced
+from skyband.spark.stream import Stream
 from skyband.state import pack, unpack
 
 OLDER = Path(__file__).parent / "data" / "group-format-1.bin"
@@ -30,11 +35,11 @@ SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.string()), 
 QUERY = sb.TopK(name="q", k=2, score="x", window=sb.TimeWindow(20, 5))
 
 
-def plan_of(*queries: sb.TopK) -> Plan:
+def plan_of(*queries: Any) -> Plan:
     return make_request(SCHEMA, queries or [QUERY], "t", 0, [], None).plan
 
 
-def rows(plan: Plan, first: int, last: int) -> list[list[pa.RecordBatch]]:
+def rows(first: int, last: int) -> list[list[pa.RecordBatch]]:
     """Rows of times `first` to `last`, for one task."""
     at = np.arange(first, last)
     columns = {"c0": at, "c1": np.sin(at), "c2": ["a"] * len(at), "c3": at, "tie": at}
@@ -47,29 +52,76 @@ def format_of(state: bytes) -> int:
     return int(version)
 
 
-def test_every_state_value_says_its_format() -> None:
+def group_state() -> tuple[States, list[pa.RecordBatch]]:
+    """A stream of one query after some rows, and rows that travel next."""
     plan = plan_of()
     cluster = Cluster(plan)
-    cluster.batch(rows(plan, 0, 40))
-    ((_, snapshot),) = [stored.value for stored in cluster.store.values()]
+    cluster.batch(rows(0, 40))
+    return cluster, list(reduced(plan, rows(40, 60)[0]))
+
+
+def shard_state() -> tuple[States, list[pa.RecordBatch]]:
+    """One of pairs, which shards answer."""
+    plan = plan_of(sb.TopKPairs(name="p", k=2, score="abs(a.x - b.x)", window=sb.TimeWindow(20, 5)))
+    cluster = Cluster(plan)
+    cluster.batch(rows(0, 40))
+    return cluster, list(reduced(plan, rows(40, 60)[0]))
+
+
+def control_state() -> tuple[States, list[pa.RecordBatch]]:
+    """One whose queries come and go."""
+    terms = make_terms(SCHEMA, [QUERY], Stream("t"), dated=False)
+    parts = [
+        [batch.append_column("bucket", pa.array([0] * len(batch), pa.int32())) for batch in rows(*span)[0]]
+        for span in ((0, 40), (40, 60))
+    ]
+    stream = Steered(terms)
+    stream.batch([parts[0]], [])
+    return stream, list(packed_rows(terms, parts[1]))
+
+
+KEPT = pytest.mark.parametrize("made", [group_state, shard_state, control_state])
+"""Every kind of value that the state store has."""
+
+
+@KEPT
+def test_every_state_value_says_its_format(made: Callable[[], tuple[States, Any]]) -> None:
+    stream, _ = made()
     now = format_of(pack("any", {}, {}))
-    assert format_of(snapshot) == now > format_of(OLDER.read_bytes()) == 1
-    _, arrays = unpack("group", snapshot)
-    inner = [array.tobytes() for name, array in arrays.items() if name.startswith("monitor")]
-    assert inner and all(format_of(state) == now for state in inner)
+    assert now > format_of(OLDER.read_bytes()) == 1
+    snapshots = [stored.value[1] for stored in stream.store.values()]
+    inner = 0
+    for snapshot in snapshots:
+        assert format_of(snapshot) == now
+        _, arrays = unpack("control shard" if isinstance(stream, Steered) else "group", snapshot)
+        monitors = [array.tobytes() for name, array in arrays.items() if "monitor" in name]
+        assert all(format_of(state) == now for state in monitors)
+        inner += len(monitors)
+    assert snapshots and inner
 
 
-@pytest.mark.parametrize(("change", "says"), [(0, "format 1, an older one"), (8, "format 9, a newer one")])
-def test_a_state_of_another_format_is_refused_with_what_to_do(change: int, says: str) -> None:
-    plan = plan_of()
-    cluster = Cluster(plan)
-    older = bytearray(OLDER.read_bytes())
-    older[8] += change
-    cluster.store[()] = Stored((b"another worker's", bytes(older)), -1)
-    stateful._remembered.clear()
+@KEPT
+@pytest.mark.parametrize(("change", "says"), [(-1, "an older one"), (7, "a newer one")])
+def test_a_state_of_another_format_is_refused_with_what_to_do(
+    made: Callable[[], tuple[States, list[pa.RecordBatch]]], change: int, says: str
+) -> None:
+    stream, parts = made()
+    for key, stored in stream.store.items():
+        other = bytearray(stored.value[1])
+        other[8] += change
+        stream.store[key] = Stored((b"another worker's", bytes(other)), stored.timeout)
+    before = dict(stream.store)
     with pytest.raises(StateError, match=rf"{says} than \d+.* go on with that one, or start with a new checkpointLocation"):
-        cluster.batch(rows(plan, 40, 60))
-    assert cluster.store[()].value[1] == bytes(older) and not cluster.results
+        list(stream.called(parts))
+    assert stream.store == before
+
+
+def test_a_state_that_an_older_skyband_wrote_is_refused() -> None:
+    plan = plan_of()
+    cluster = Cluster(plan, store={(): Stored((b"another worker's", OLDER.read_bytes()), -1)})
+    with pytest.raises(StateError, match=r"format 1, an older one than \d+.* a new checkpointLocation"):
+        cluster.batch(rows(40, 60))
+    assert not cluster.results
 
 
 # -- a long run ------------------------------------------------------------------------------------------------
