@@ -19,7 +19,7 @@ import skyband as sb
 from skyband import cli
 from skyband.spark.board import Board
 from skyband.spark.job import Job, read_job
-from skyband.spark.job_checks import check_surroundings
+from skyband.spark.job_checks import check_surroundings, session_settings
 from skyband.spark.job_file import JobError
 from skyband.spark.job_words import describe
 from skyband.spark.toml_lines import Lines
@@ -234,6 +234,20 @@ def test_the_examples_are_jobs() -> None:
     assert [query.name for query in job.queries] == ["hot", "tight"]
     job = read_job(ROOT / "examples" / "kafka.toml")
     assert (job.source.format, job.sink.format, job.queries[0].name) == ("kafka", "kafka", "hot")
+    job = read_job(ROOT / "examples" / "steered.toml")
+    assert job.control is not None and [query.name for query in job.queries] == ["hot"]
+
+
+def test_jars_are_found_by_patterns_beside_the_job(tmp_path: Path) -> None:
+    spark = '[spark]\n"spark.jars" = "jars/*.jar, hdfs:/far.jar"\n\n[trigger]'
+    job = read_job(job_file(tmp_path, ("[trigger]", spark)))
+    with pytest.raises(JobError, match=r"line \d+: there is no jar at .*jars/\*\.jar; fetch it"):
+        check_surroundings(job)
+    (tmp_path / "jars").mkdir()
+    for name in ("b.jar", "a.jar", "c.txt"):
+        (tmp_path / "jars" / name).touch()
+    here = tmp_path / "jars"
+    assert session_settings(job)["spark.jars"] == f"{here / 'a.jar'},{here / 'b.jar'},hdfs:/far.jar"
 
 
 # -- the board -------------------------------------------------------------------------------------------------

@@ -31,6 +31,9 @@ SINKS = ("console", "parquet", "json", "orc", "kafka", "memory", "noop")
 REMEMBERING = ("parquet", "json", "orc", "kafka")
 """Sinks that go on where they stopped, and so need a checkpoint that outlives the run."""
 
+JARS = "spark.jars"
+"""The setting that names jars; here they may be patterns."""
+
 _TYPES = re.findall(
     r"\w+",
     "boolean byte tinyint short smallint int integer long bigint float real double decimal dec numeric string char varchar "
@@ -107,6 +110,8 @@ def read_job(file: Path) -> Job:
     sink = _sink(root.section("sink", example='[sink] with format = "console"', required=True))
     trigger = _trigger(root.section("trigger", example="[trigger] with available_now = true"))
     spark = root.options("spark", '[spark] with "spark.master" = "local[2]"')
+    if JARS in spark:
+        spark[JARS] = ",".join(str(_place(document, path.strip())) for path in spark[JARS].split(","))
     metrics = _metrics(root.section("metrics", example="[metrics] with port = 9400"))
     root.finish(_ROOT_KEYS)
     if sink.format in REMEMBERING and checkpoint is None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from skyband.errors import StateError
 from skyband.spark.control.terms import Terms
-from skyband.spark.job import FILES, Job
+from skyband.spark.job import FILES, JARS, Job
 from skyband.spark.marks import check_marks
 from skyband.spark.plan import Plan
 
@@ -37,10 +37,23 @@ def check_surroundings(job: Job) -> None:
     ):
         if place is not None and (obstacle := _obstacle(place)):
             raise job.document.problem(key, f"{what} cannot be written to {place}: {obstacle}; choose another path")
+    session_settings(job)
     ends = [(end, given.format, given.options) for end, given in sources.items()]
     for end, kind, options in [*ends, ("sink", job.sink.format, job.sink.options)]:
         if kind == "kafka":
             _check_server(job, end, options)
+
+
+def session_settings(job: Job) -> dict[str, str]:
+    """What the session is told: Spark knows jars by their names alone, a job also by patterns."""
+    settings, found = dict(job.spark), []
+    for jar in settings[JARS].split(",") if JARS in settings else ():
+        path = local(jar)
+        matches = [jar] if path is None else sorted(map(str, _matching(path)))
+        if not matches:
+            raise job.document.problem(("spark", JARS), f"there is no jar at {path}; fetch it, or correct {JARS}")
+        found += matches
+    return settings | ({JARS: ",".join(found)} if found else {})
 
 
 def local(path: str | None) -> Path | None:
@@ -55,7 +68,11 @@ def local(path: str | None) -> Path | None:
 
 def _is_there(path: Path) -> bool:
     """Whether there is a file or folder of that name, or one that the pattern fits."""
-    return path.exists() or any(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    return any(True for _ in _matching(path))
+
+
+def _matching(path: Path) -> Iterable[Path]:
+    return [path] if path.exists() else Path(path.anchor).glob(str(path.relative_to(path.anchor)))
 
 
 def _obstacle(folder: Path) -> str | None:

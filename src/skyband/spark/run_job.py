@@ -29,7 +29,7 @@ from skyband.spark.board import Board
 from skyband.spark.committed import READABLE, Committed
 from skyband.spark.control.terms import Terms
 from skyband.spark.job import Job
-from skyband.spark.job_checks import check_checkpoint, check_surroundings, local
+from skyband.spark.job_checks import check_checkpoint, check_surroundings, local, session_settings
 from skyband.spark.job_source import BAD, read
 from skyband.spark.pipeline import monitor, request_for, terms_for
 from skyband.spark.plan import Plan
@@ -120,7 +120,7 @@ def _started(job: Job, screen: Screen) -> SparkSession:
     if job.queries:
         kernels.start()
     spread = job.stream.group_by or len(job.queries) > MANY or not all(isinstance(one, TopK | Threshold) for one in job.queries)
-    spark = session(job.name, partitions=None if spread else 1, config=job.spark)
+    spark = session(job.name, partitions=None if spread else 1, config=session_settings(job))
     if job.queries:
         kernels.join()
     return spark
