@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 import skyband as sb
 import skyband.spark as sks
+from skyband.spark.progress import figures_of
 
 BATCHES, PER_BATCH, ROWS, STANDING = 50, 200, 200, 40
 SPAN = 100  # of time in a micro-batch
@@ -180,7 +181,7 @@ def test_ten_thousand_commands_leave_no_trace_but_their_queries(spark: SparkSess
     assert answers == run.expected
     reports = [next(iter(one.observedMetrics.values())).asDict() for one in query.recentProgress if one.observedMetrics]
     written = [report for report in reports if report["state bytes"]]
-    assert written[-1]["queries"] == len(run.script.standing) + 1
+    assert figures_of(query.recentProgress).standing == len(run.script.standing) + 1
     sizes = [report["state bytes"] for report in written]
     held = [memory[batch] for batch in sorted(memory) if memory[batch]]
     for figures, most in ((sizes, 1.5), (held, 1.2)):  # once all is warm, the end is as the middle

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from skyband.spark.plan import Plan
 
 OBSERVED = "skyband-"  # begins the name of each set of metrics
+STANDING = "queries"  # what shards of a stream with commands say of their number: "shard count", perhaps not all of them
 PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what is said of an approximate query
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from skyband.spark.control.terms import Terms
 from skyband.spark.job_source import BAD
-from skyband.spark.observed import OBSERVED
+from skyband.spark.observed import OBSERVED, STANDING
 from skyband.spark.plan import Plan
 from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together
 from skyband.spark.watching.latency import MOST_QUERIES, Latencies, Sliding
@@ -44,7 +44,7 @@ class Figures:
     bad_rows: int = 0  # that did not fit the source's schema and were left out; no part of `rows`
     last_bad: str | None = None  # where the latest of them is, for a source of Kafka
     refused: int = 0  # rows with a key that is missing or that of a live row
-    standing: int | None = None  # queries answered, of a stream whose queries come and go
+    by_shard: Mapping[str, int] = field(default_factory=dict)  # queries that stand, of a stream whose queries come and go
     commands: int = 0
     refused_commands: int = 0
     late: Mapping[str, int] = field(default_factory=dict)  # by query
@@ -54,15 +54,20 @@ class Figures:
     held: Mapping[str, int] = field(default_factory=dict)  # candidates by query; queries that share a structure share them
     latencies: Latencies = field(default_factory=Latencies, compare=False, repr=False)  # up to now, not up to then
 
+    @property
+    def standing(self) -> int | None:
+        """Queries that are answered, of a stream whose queries come and go; None where they do not."""
+        return sum(self.by_shard.values()) if self.by_shard else None
+
     def record(self) -> dict[str, Any]:
         """The figures for a program: plain values under their names."""
-        inner = ("late", "nulls", "refusals", "results", "held", "latencies")
+        inner = ("late", "nulls", "refusals", "results", "held", "latencies", "by_shard")
         plain = {name: value for name, value in vars(self).items() if name not in inner}
         for name in ("watermark", "newest"):
             plain[name] = plain[name].isoformat() if isinstance(plain[name], datetime) else plain[name]
         plain["lag"] = None if self.lag is None else round(self.lag.total_seconds(), 3)
         plain["rows_per_second"] = round(self.rows_per_second, 1)
-        return {**plain, "queries": {name: self._of(name) for name in self.late}}
+        return {**plain, "standing": self.standing, "queries": {name: self._of(name) for name in self.late}}
 
     def _of(self, query: str) -> dict[str, Any]:
         return {
@@ -124,7 +129,7 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         null_times=figures.null_times + total("null times"),
         bad_rows=figures.bad_rows + bad.get("bad rows", 0),
         last_bad=bad.get("last bad") or figures.last_bad,
-        standing=total("queries") if any("queries" in seen for seen in reports) else figures.standing,
+        by_shard={**figures.by_shard, **_standing(text for seen in reports for text in seen.get(STANDING) or ())},
         commands=figures.commands + total("commands"),
         refused_commands=figures.refused_commands + total("refused commands"),
         late=_added(figures.late, {name: one.late for name, one in told.items()}),
@@ -150,6 +155,11 @@ def observed(progress: Any, name: str) -> dict[str, Any]:
 
 def _added(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
     return _newest(before, {name: before.get(name, 0) + count for name, count in now.items()})
+
+
+def _standing(said: Iterable[str]) -> dict[str, int]:
+    """Queries by shard, of the shards that were called."""
+    return {shard: int(count) for shard, count in (text.split() for text in said)}
 
 
 def _newest(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:

@@ -203,7 +203,12 @@ class Shard:
         if self.number % self.terms.buckets:
             counts = dict.fromkeys(counts, 0)
         held = sum(group.candidates for group in self.groups.values())
-        return {**counts, "candidates": held, "queries": 0 if self.number % self.terms.buckets else len(self.standing)}
+        return {**counts, "candidates": held}
+
+    def standing_count(self) -> str | None:
+        """The shard and how many queries stand in it, where commands are acknowledged; None elsewhere."""
+        shard, bucket = divmod(self.number, self.terms.buckets)
+        return None if bucket else f"{shard} {len(self.standing)}"
 
     def counted(self) -> dict[str, Counted]:
         """By query, what became of rows since the last call, and the rows held for it, in all groups."""

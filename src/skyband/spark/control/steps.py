@@ -23,7 +23,7 @@ from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
 from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
-from skyband.spark.observed import observed_states, observed_tick
+from skyband.spark.observed import STANDING, observed_states, observed_tick
 from skyband.spark.stateful import sliced
 from skyband.spark.tallies import BY_QUERY, tell
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 COMMAND = "command"
-FIGURES = ("rows", "null times", "candidates", "state bytes", "commands", "refused commands", "queries")
+FIGURES = ("rows", "null times", "candidates", "state bytes", "commands", "refused commands")
 """What a micro-batch reports, added up over the shards it called."""
 
 _remembered: Kept[Shard] = Kept()
@@ -110,11 +110,12 @@ def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
     def step(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         return answer_micro_batch(terms, int(key[0]), frames, state)
 
-    words = [StructField(name, BinaryType()) for name in ("results", "told")]
+    words = [StructField("results", BinaryType()), StructField("told", BinaryType()), StructField(STANDING, StringType())]
     output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
     answered = answered_by_state(packets, ["shard"], terms, step, output)
     sums = [F.coalesce(F.sum(named(name)), F.lit(0)).alias(name) for name in FIGURES]
-    sums += [*observed_states("state bytes"), observed_tick(terms), F.collect_list("told").alias(BY_QUERY)]
+    sums += [*observed_states("state bytes"), observed_tick(terms)]
+    sums += [F.collect_list("told").alias(BY_QUERY), F.collect_list(STANDING).alias(STANDING)]
     return answered.observe(observed, *sums).mapInArrow(unpacked, spark_schema(answer_schema(terms)))
 
 
@@ -143,10 +144,10 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
     told = _told(terms, shard, results)  # before the state is written, which has no counts that were told
     size = _remembered.written(terms, shard, state)
     figures = {"rows": counted, "null times": missing, "state bytes": size, **shard.figures()}
-    line = [told, *(figures[name] for name in FIGURES)]
+    line: list[Any] = [told, shard.standing_count(), *(figures[name] for name in FIGURES)]
     for piece in sliced(results):
-        yield pd.DataFrame([[piece, *line]], columns=["results", "told", *FIGURES])
-        line = [None] + [0] * len(FIGURES)
+        yield pd.DataFrame([[piece, *line]], columns=["results", "told", STANDING, *FIGURES])
+        line = [None, None] + [0] * len(FIGURES)
 
 
 def _told(terms: Terms, shard: Shard, results: list[pa.Table]) -> bytes:
