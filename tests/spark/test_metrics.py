@@ -107,6 +107,22 @@ def test_a_batch_counts_once_and_an_idle_stream_changes_nothing() -> None:
     json.dumps(second.record())
 
 
+def test_queries_that_come_and_go_are_counted_by_shard_and_only_where_they_do() -> None:
+    figures = after(
+        Figures(), report(0, **{"queries": ["0 5", "1 7"], "commands": 12, "refused commands": 2, BY_QUERY: told(1)})
+    )
+    figures = after(figures, report(1, **{"queries": ["1 4"], "commands": 3, "refused commands": 0, BY_QUERY: told(1)}))
+    assert (figures.standing, figures.commands, figures.refused_commands) == (
+        9,
+        15,
+        2,
+    )  # a shard that is not called has not changed
+    assert figures.record()["standing"] == 9
+    shown = samples(text([Shown("s", figures, True), Shown("fixed", after(Figures(), report(0, **{BY_QUERY: told(1)})), True)]))
+    for name, value in (("skyband_queries", 9), ("skyband_commands_total", 15), ("skyband_refused_commands_total", 2)):
+        assert {labels: count for (one, labels), count in shown.items() if one == name} == {(("stream", "s"),): value}
+
+
 def test_a_stream_that_starts_again_goes_on_counting_and_others_are_not_shown() -> None:
     meter = Metrics()
 
