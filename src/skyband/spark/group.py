@@ -246,7 +246,7 @@ class Group:
                 for name, count in lane.held():
                     held[self._asked(name)] += count
         found: dict[str, Counted] = {}
-        unscored = self._take_nulls()
+        unscored = self.take_nulls()
         for name, (number, unknown, refused) in self.plan.counts_of.items():
             late = int(tally.late[number])
             if late or name in held or self._tells_all:
@@ -256,7 +256,7 @@ class Group:
 
     _tells_all = True
 
-    def _take_nulls(self) -> Mapping[str, int]:
+    def take_nulls(self) -> Mapping[str, int]:
         """By query, rows without a score since the last call, where they are not counted next to the data."""
         return {}
 

@@ -74,7 +74,7 @@ class ShardGroup(Group):
 
     _tells_all = False
 
-    def _take_nulls(self) -> Mapping[str, int]:
+    def take_nulls(self) -> Mapping[str, int]:
         if self.shard.identity != "row" or not isinstance(self.shard.need, Everything):
             return {}  # not every row has been here
         found = Counter(dict.fromkeys(self.queries, 0))
