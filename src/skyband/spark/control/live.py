@@ -62,7 +62,8 @@ class LiveGroup:
             pace.due.append(due)
 
     def _apply(self, pace: Pace, due: Due) -> None:
-        self.counts.nulls.update(take_nulls(pace.monitor))  # a query that goes takes its counts with it
+        if not due.adds:  # a query that goes takes its counts with it
+            self.counts.nulls.update(take_nulls(pace.monitor))
         pace.apply(due, self._size(due.query))
 
     def _key(self, query: Query) -> Key:
