@@ -23,24 +23,27 @@ _FORMAT = 3
 _PREFIX = struct.Struct("<8sI32s")
 
 
-def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Serialize a JSON-able header and named arrays of any shape."""
+def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, compress: bool = True) -> bytes:
+    """Serialize a JSON-able header and named arrays of any shape; `compress` unless they are compressed already."""
     shapes = {name: list(array.shape) for name, array in arrays.items()}
     dtypes = {name: array.dtype.str for name, array in arrays.items()}
     document = json.dumps({"kind": kind, "header": header, "shapes": shapes, "dtypes": dtypes})
-    columns = [
-        pa.array([np.ascontiguousarray(array).reshape(-1).view(np.uint8).tobytes()], pa.large_binary())
-        for array in arrays.values()
-    ]
+    columns = [_one_value(np.ascontiguousarray(array).reshape(-1).view(np.uint8)) for array in arrays.values()]
     schema = pa.schema([pa.field(name, pa.large_binary()) for name in arrays], metadata={"skyband": document})
     sink = pa.BufferOutputStream()
     # handing small columns to a pool of threads costs several times what compressing them does
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None, use_threads=False)
     with pa.ipc.new_stream(sink, schema, options=options) as writer:
         if columns:
             writer.write_batch(pa.record_batch(columns, schema=schema))
-    body = sink.getvalue().to_pybytes()
-    return _PREFIX.pack(_MARK, _FORMAT, hashlib.sha256(body).digest()) + body
+    body = sink.getvalue()
+    return b"".join([_PREFIX.pack(_MARK, _FORMAT, hashlib.sha256(body).digest()), body])
+
+
+def _one_value(content: np.ndarray) -> pa.Array:
+    """An array with the bytes as its only value; nothing is copied."""
+    ends = np.array([0, len(content)], np.int64)
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(ends), pa.py_buffer(content)])
 
 
 def table_to_bytes(table: pa.Table) -> bytes:
@@ -67,7 +70,7 @@ def unpack(
     if len(data) < _PREFIX.size or data[: len(_MARK)] != _MARK:
         raise StateError("this is not a skyband state: it does not begin with skyband's mark; give a file that save() wrote")
     _, version, digest = _PREFIX.unpack_from(data)
-    body = data[_PREFIX.size :]
+    body = memoryview(data)[_PREFIX.size :]
     if version != _FORMAT:
         age = "an older" if version < _FORMAT else "a newer"
         raise StateError(f"this state has format {version}, {age} one than {_FORMAT}, which this skyband reads; {remedy}")
@@ -80,6 +83,6 @@ def unpack(
         raise StateError(f"this state holds a {document['kind']!r}, not a {kind!r}; load it where it belongs")
     arrays = {}
     for name, dtype in document["dtypes"].items():
-        raw = table.column(name)[0].as_py()
+        raw = table.column(name)[0].as_buffer()
         arrays[name] = np.frombuffer(raw, dtype).reshape(document["shapes"][name]).copy()
     return document["header"], arrays

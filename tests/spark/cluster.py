@@ -1,7 +1,7 @@
 """Spark's part of the pipeline in plain Python: tasks, the shuffle, the watermark, state and timeouts.
 
 Slow and small, so that Hypothesis can try thousands of streams. The two steps are the real ones; what stands between
-them is in states.py.
+them is in states.py. States are snapshots, or logs where the plan has them so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.state import GroupState
 from states import States
 
 import skyband as sb
-from skyband.spark import stateful
+from skyband.spark import logged, stateful
 from skyband.spark.plan import Plan
 from skyband.spark.reduce import reduced
 
@@ -26,14 +26,44 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass
+class Variables:
+    """A state of two variables, as `Log` writes them: what Spark's ValueState and MapState do, for one key."""
+
+    head: bytes | None = None
+    values: dict[int, bytes] = field(default_factory=dict)
+
+    def copy(self) -> Variables:
+        return Variables(self.head, dict(self.values))
+
+    def exists(self) -> bool:
+        return self.head is not None
+
+    def get(self) -> tuple[bytes | None]:
+        return (self.head,)
+
+    def update(self, value: tuple[bytes]) -> None:
+        (self.head,) = value
+
+    def getValue(self, key: tuple[int]) -> tuple[bytes]:
+        return (self.values[key[0]],)
+
+    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None:
+        (self.values[key[0]],) = value
+
+    def removeKey(self, key: tuple[int]) -> None:
+        del self.values[key[0]]
+
+
+@dataclass
 class Cluster(States):
     """One streaming query."""
 
+    logs: dict[Any, Variables] = field(default_factory=dict)
     results: Rows = field(default_factory=list)
     tallies: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     told: list[bytes] = field(default_factory=list)  # of queries, by every group called
     bounds: dict[str, float] = field(default_factory=dict)  # of the micro-batch, the worst of all groups
-    kept = stateful._remembered
+    kept = stateful.remembered
 
     def batch(self, tasks: list[list[pa.RecordBatch]]) -> None:
         """One micro-batch: what each task read."""
@@ -54,6 +84,16 @@ class Cluster(States):
 
     def answer(self, key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         return stateful.answer_micro_batch(self.plan, frames, state, key)
+
+    def _call(self, key: Any, frame: pd.DataFrame, *, timed_out: bool) -> Iterator[pd.DataFrame]:
+        if not logged.is_logged(self.plan):
+            yield from super()._call(key, frame, timed_out=timed_out)
+            return
+        if self.forgetful:
+            self.kept.clear()
+        variables = self.logs.get(key, Variables()).copy()  # a task that fails leaves the store as it was
+        yield from list(logged.answer_logged(self.plan, iter([frame]), logged.Log(variables, variables), key))
+        self.logs[key] = variables
 
 
 def played(plan: Plan, forgetful: bool, batches: Iterable[list[list[pa.RecordBatch]]]) -> tuple[Cluster, int]:

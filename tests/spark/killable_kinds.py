@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,11 +42,11 @@ def visits(rows: int, seed: int = 1) -> pa.Table:
     )
 
 
-def main(source: str, target: str, checkpoint: str, shards: str) -> None:
+def main(source: str, target: str, checkpoint: str, shards: str, asked: list[Any] = MIXED) -> None:
     """Run until every file is read."""
     spark = sks.session(cores=2, config={"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
     stream = spark.readStream.schema(INPUT).option("maxFilesPerTrigger", 1).parquet(source)
-    results = sks.monitor(stream, MIXED, time="ts", lateness="2 seconds", arrival="id", shards=int(shards))
+    results = sks.monitor(stream, asked, time="ts", lateness="2 seconds", arrival="id", shards=int(shards))
     query = results.writeStream.format("parquet").option("path", target).option("checkpointLocation", checkpoint)
     query.trigger(availableNow=True).start().awaitTermination()
     spark.stop()

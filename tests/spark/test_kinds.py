@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import killable_kinds
+import killable_scores
 import numpy as np
 import pyarrow as pa
 import pytest
 from killable_kinds import INPUT, MIXED, visits
+from killable_scores import SCORES
 from killing import killed_once
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -163,9 +165,12 @@ def test_addresses_are_spread_as_spark_spreads_them(spark: SparkSession) -> None
 
 
 @pytest.mark.slow
-def test_killed_and_started_again_no_kind_misses_or_doubles_a_row(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("script", "asked"), [(killable_kinds, MIXED), (killable_scores, SCORES)])
+def test_killed_and_started_again_no_kind_misses_or_doubles_a_row(
+    spark: SparkSession, tmp_path: Path, script: Any, asked: list[Any]
+) -> None:
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     write_files(source, visits(1200), 12)
-    killed_once(killable_kinds.__file__, checkpoint, 12, source, target, checkpoint, 3)
+    killed_once(script.__file__, checkpoint, 12, source, target, checkpoint, 3)
     got = spark.read.parquet(str(target)).collect()
-    assert in_order(on_spark(got)) == in_order(embedded(MIXED, visits(1200), closed_by(visits(1200))))
+    assert in_order(on_spark(got)) == in_order(embedded(asked, visits(1200), closed_by(visits(1200))))

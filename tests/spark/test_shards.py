@@ -45,6 +45,7 @@ def test_many_scores_are_answered_over_the_columns_themselves(case: Case, forget
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "MANY", 0)
         patch.setattr("skyband.spark.shards.MANY", 1)
+        patch.setattr("skyband.spark.shards.CROWD", 1)
         assert all(not pace.queries for pace in case.plan.paces)
         check(case, forgetful)
 
@@ -184,11 +185,13 @@ def test_another_number_of_shards_on_an_old_state_is_refused() -> None:
         Cluster(other.plan, True, store=cluster.store).batch(tasks_of(other, other.plan))
 
 
-def test_queries_on_many_scores_are_dealt_out_whole_and_once() -> None:
+def test_queries_on_many_scores_are_dealt_out_whole_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [
         sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": 1.0, "y": float(n)}), window=sb.CountWindow(50 + n % 2))
         for n in range(400)
     ]
+    assert len(make_request(SCHEMA, many, "t", 0, [], "id", spread=4).plan.shards) == 1  # two crowds are not worth more
+    monkeypatch.setattr("skyband.spark.shards.CROWD", MANY)
     plan = make_request(SCHEMA, many, "t", 0, [], "id", spread=4).plan
     dealt = [query.name for shard in plan.shards for pace in shard.paces for query in pace.queries]
     assert len(plan.shards) == 4 and sorted(dealt) == sorted(query.name for query in many)

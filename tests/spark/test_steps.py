@@ -301,7 +301,7 @@ def test_a_worker_uses_what_it_remembers_only_if_the_store_agrees() -> None:
     """A task that fails after its answer was made runs again from the old state: the group in memory is too new."""
     case, plan = simple(query(emit="snapshots"))
     calm, troubled = Cluster(plan), Cluster(plan)
-    stateful._remembered.clear()
+    stateful.remembered.clear()
     for batch in sorted(set(case.batches)):
         calm.batch(tasks_of(case, plan, batch))
         store, greatest, results = dict(troubled.store), troubled.greatest, list(troubled.results)

@@ -222,6 +222,8 @@ class Crowd(Scanned):
             check_band(self.state, 2 * number, f"core of query {number}")
             if asked.filter is not None:
                 check_band(self.state, 2 * number + 1, f"filter of query {number}")
+        counts = [self.candidates(number) for number in range(len(self.asked))]
+        assert self.all_candidates().tolist() == counts, f"candidates {self.all_candidates().tolist()}, counted {counts}"
         if self._index is None:
             return
         grid, indexed, calendar = self._index

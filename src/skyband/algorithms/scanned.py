@@ -202,6 +202,16 @@ class Scanned:
         """Rows that a query's core holds."""
         return int((held(self.state, 2 * number).ordinal >= self.state.marks[2 * number, bands.REACH]).sum())
 
+    def all_candidates(self) -> np.ndarray:
+        """The same for every query, at once."""
+        marks = self.state.marks[: 2 * len(self.asked) : 2]
+        counts = marks[:, bands.STOP] - marks[:, bands.HEAD]
+        query = np.repeat(np.arange(len(marks)), counts)
+        first = np.cumsum(counts) - counts  # where each query's rows begin, laid end to end
+        place = np.arange(len(query)) + (marks[:, bands.HEAD] - first)[query]
+        live = self.state.rows.ordinal[place] >= marks[query, bands.REACH]
+        return np.bincount(query[live], minlength=len(marks))
+
     def missed_at_most(self, number: int, rows: int) -> float:
         """How many rows that ranked a query missed while so many came, at most, on average over streams in random
         order; 0: it is exact."""

@@ -225,10 +225,11 @@ class CrowdLane(Lane):
 
     @property
     def candidates(self) -> int:
-        return sum(self.structure.candidates(at) for at in range(len(self.members)))
+        return int(self.structure.all_candidates().sum())
 
     def held(self) -> list[tuple[str, int]]:
-        return [(member.query.name, self.structure.candidates(at)) for at, member in enumerate(self.members) if member.active]
+        counts = self.structure.all_candidates().tolist()
+        return [(member.query.name, count) for member, count in zip(self.members, counts, strict=True) if member.active]
 
     def missed_at_most(self, at: int) -> float:
         return self.structure.missed_at_most(at, self.members[at].rows + self._uncounted)

@@ -1,6 +1,7 @@
 """A task's rows for the shards over the input's own columns: each shard is sent the rows that its queries can rank, once.
 
-To a shard that counts rows every other row is sent too, as a place: its order, and nulls for columns.
+To a shard that counts rows every other row is sent too, as a place: its order, and nulls for columns. What of a row's order
+stands in its own columns is not sent twice.
 """
 
 from __future__ import annotations
@@ -12,18 +13,51 @@ import pyarrow as pa
 
 from skyband.binding import numbers
 from skyband.query import TopKPairs
-from skyband.spark.needs import ELSEWHERE, emptied, judged
+from skyband.spark.needs import ELSEWHERE, Everything, emptied, judged
 from skyband.spark.plan import PART, TIE, TIME, Plan
 from skyband.spark.shards import Shard
 from skyband.state import table_to_bytes
 
 Array = np.ndarray
+_FIRST = -(1 << 63)
 
 
 def shard_schema(plan: Plan, shard: Shard) -> pa.Schema:
     """Columns of the rows a shard is sent: time, tie, part, then those of the input it needs."""
     order = [pa.field(name, pa.int64()) for name in (TIME, TIE, PART)]
     return pa.schema([*order, *(plan.schema.field(i) for i in shard.columns)])
+
+
+def sent_schema(plan: Plan, shard: Shard) -> pa.Schema:
+    """The same without those of time, tie and part that `whole_rows` can tell from the others."""
+    schema = shard_schema(plan, shard)
+    if not isinstance(shard.need, Everything):
+        return schema  # some rows are places without columns
+    told = {PART: True, TIME: plan.time is None or plan.time in shard.columns, TIE: plan.arrives in shard.columns}
+    return pa.schema([field for field in schema if not told.get(field.name)])
+
+
+def whole_rows(plan: Plan, shard: Shard, sent: pa.Table) -> pa.Table:
+    """Rows with all columns of `shard_schema`."""
+    schema = shard_schema(plan, shard)
+    if sent.num_columns == len(schema):
+        return sent
+    return pa.table([_column(plan, sent, name) for name in schema.names], schema=schema)
+
+
+def _column(plan: Plan, sent: pa.Table, name: str) -> pa.ChunkedArray | pa.Array:
+    if name in sent.column_names:
+        return sent[name]
+    if name == TIE:
+        return tie_of(sent[f"c{plan.arrives}"])
+    if name == TIME and plan.time is not None:
+        return sent[f"c{plan.time}"].cast(pa.int64())
+    return pa.array(np.zeros(len(sent), np.int64))
+
+
+def tie_of(arrival: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """What a column of arrival says of rows of equal score and time; null comes first."""
+    return arrival.cast(pa.int64()).fill_null(_FIRST)
 
 
 def unknown_to(plan: Plan, rows: pa.Table) -> list[Array]:
@@ -66,7 +100,8 @@ class Addressed:
                     places = pa.array(np.flatnonzero(~away))
                     columns, numbers_of = [column.take(places) for column in columns], group[~away]
             if len(numbers_of):
-                pieces.append((numbers_of, pa.table(columns, names=shard_schema(self.plan, shard).names)))
+                table = pa.table(columns, names=shard_schema(self.plan, shard).names)
+                pieces.append((numbers_of, table.select(sent_schema(self.plan, shard).names)))
                 held += len(numbers_of)
         return held
 
@@ -75,7 +110,7 @@ class Addressed:
         self._gathered = []
         for shard, pieces in zip(self.plan.shards, self._pieces, strict=True):
             if not pieces:
-                self._gathered.append((np.zeros(0, np.int64), shard_schema(self.plan, shard).empty_table()))
+                self._gathered.append((np.zeros(0, np.int64), sent_schema(self.plan, shard).empty_table()))
                 continue
             group = np.concatenate([numbers_of for numbers_of, _ in pieces])
             table = pa.concat_tables([rows for _, rows in pieces])

@@ -9,7 +9,7 @@ micro-batch ended and the next began.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from skyband.spark.flat import bounds_of, result_schema
 from skyband.spark.marks import REMEDY, check_marks
 from skyband.spark.paces import Pace
 from skyband.spark.plan import TIE, TIME, Plan
-from skyband.spark.reduce import NULL_TIMES, Array, candidates, rank_columns
+from skyband.spark.reduce import NULL_TIMES, Array, candidate_schema, candidates, rank_columns
 from skyband.spark.tallies import Counted
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
@@ -73,6 +73,10 @@ class Group:
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
+    def rows_of(self, pieces: Iterable[bytes | pa.Buffer]) -> pa.Table:
+        """Rows as tasks sent them, together."""
+        return pa.concat_tables([candidate_schema(self.plan).empty_table(), *map(table_from_bytes, pieces)])
+
     def add(self, rows: pa.Table, counts: Array) -> tuple[list[pa.Table], Tally]:
         """Hold rows until their windows close; late ones are counted and left out.
 
@@ -86,8 +90,7 @@ class Group:
             if not pace.queries or pace.slide is not None:
                 continue
             if self._at_once(pace):
-                ordered = rows.take(pa.array(np.argsort(rows[TIE].to_numpy(), kind="stable")))
-                results += self._push(number, ordered)
+                results += self._push(number, _in_order(rows))
             elif self._tells_late:
                 tally.late[number] += np.count_nonzero(rows[TIME].to_numpy() < self.closed[number])
         if self.waiting and len(rows) and len(rows := self._awaited(rows)):
@@ -290,7 +293,7 @@ class Group:
                 arrays[f"monitor.{number}"] = np.frombuffer(monitor_to_bytes(monitor), np.uint8)
         if self.open:
             arrays["open"] = np.frombuffer(table_to_bytes(pa.concat_tables(self.open)), np.uint8)
-        return pack(_KIND, header | self._more(arrays), arrays)
+        return pack(_KIND, header | self._more(arrays), arrays, compress=False)  # monitors are compressed already
 
     def _more(self, arrays: dict[str, Array]) -> dict[str, Any]:
         """What else is remembered: for the header, and added to `arrays`."""
@@ -317,3 +320,9 @@ class Group:
 
     def _take_more(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Take up what `_more` gave."""
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    """Rows in the order of their ties. Tasks mostly send them so: then nothing is copied."""
+    tie = rows[TIE].to_numpy()
+    return rows if (tie[1:] >= tie[:-1]).all() else rows.take(pa.array(np.argsort(tie, kind="stable")))

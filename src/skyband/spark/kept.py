@@ -53,7 +53,7 @@ class Kept(Generic[Held]):
     """The states that one worker answers."""
 
     def __init__(self) -> None:
-        self._memory: Memory[Held] = Memory()
+        self.memory: Memory[Held] = Memory()
 
     def recalled(self, told: Plan | Terms, state: GroupState, read: Callable[[bytes | None], Held]) -> Held:
         """What the state store has, by `read` where it is not in memory (None: it has nothing). It leaves memory until it is
@@ -61,7 +61,7 @@ class Kept(Generic[Held]):
         if not state.exists:
             return read(None)
         token, snapshot = state.get
-        known = self._memory.take(bytes(token))
+        known = self.memory.take(bytes(token))
         return read(bytes(snapshot)) if known is None or known.marks != told.marks else known
 
     def written(self, told: Plan | Terms, held: Held, state: GroupState) -> int:
@@ -73,12 +73,12 @@ class Kept(Generic[Held]):
         token, snapshot = os.urandom(16), held.snapshot()
         state.update((token, snapshot))
         _set_timeout(told, held, state)
-        self._memory.put(token, held, len(snapshot))
+        self.memory.put(token, held, len(snapshot))
         return len(snapshot)
 
     def clear(self) -> None:
         """Hold nothing in memory."""
-        self._memory.clear()
+        self.memory.clear()
 
 
 def _set_timeout(told: Plan | Terms, held: Lasting, state: GroupState) -> None:
@@ -102,6 +102,11 @@ def shown_watermark(told: Plan | Terms, latest: int) -> int:
     return (latest // told.tick - told.lateness) * told.tick if latest > NEVER and told.waits else NEVER
 
 
+def watermarked(parts: DataFrame, told: Plan | Terms) -> DataFrame:
+    """The same where rows wait: `mark` moves the watermark."""
+    return parts.withWatermark("mark", f"{told.lateness} milliseconds") if told.waits else parts
+
+
 def answered_by_state(
     parts: DataFrame,
     by: Iterable[str],
@@ -109,9 +114,7 @@ def answered_by_state(
     answer: Callable[[Any, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]],
     output: StructType,
 ) -> DataFrame:
-    """`answer` for the rows of each state, which are brought together `by` columns; `mark` moves the watermark."""
-    if told.waits:
-        parts = parts.withWatermark("mark", f"{told.lateness} milliseconds")
+    """`answer` for the rows of each state, which are brought together `by` columns."""
     # looking for timeouts costs a second round through Python in every micro-batch
     timeout = GroupStateTimeout.EventTimeTimeout if told.wakes else GroupStateTimeout.NoTimeout
-    return parts.groupBy(*by).applyInPandasWithState(answer, output, _STORED, "append", timeout)
+    return watermarked(parts, told).groupBy(*by).applyInPandasWithState(answer, output, _STORED, "append", timeout)

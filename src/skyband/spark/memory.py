@@ -11,7 +11,8 @@ _MOST_REMEMBERED = 1 << 28  # bytes of snapshots whose states a worker keeps in 
 
 
 class Memory(Generic[Held]):
-    """States by the token of the snapshot they wrote last; the oldest go when their snapshots are too many bytes."""
+    """States by the token of the snapshot they wrote last; the oldest go when their snapshots are too many bytes, the newest
+    stays however large it is."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[bytes, tuple[Held, int]] = OrderedDict()
@@ -21,7 +22,7 @@ class Memory(Generic[Held]):
         """Hold what wrote a snapshot of so many bytes."""
         self._held[token] = (held, size)
         self._bytes += size
-        while self._bytes > _MOST_REMEMBERED:
+        while self._bytes > _MOST_REMEMBERED and len(self._held) > 1:
             _, (_, oldest) = self._held.popitem(last=False)
             self._bytes -= oldest
 

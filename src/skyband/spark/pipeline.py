@@ -25,7 +25,8 @@ from skyband.spark.columns import in_own_names, named, numbered, spark_schema, u
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
-from skyband.spark.kept import answered_by_state
+from skyband.spark.kept import answered_by_state, watermarked
+from skyband.spark.logged import Logged, is_logged
 from skyband.spark.observed import MISSED, OBSERVED, PRECISION, observed_states, observed_tick
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
@@ -35,6 +36,7 @@ from skyband.spark.stream import Stream
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
 from skyband.window import Duration
 
+STORE = "spark.sql.streaming.stateStore.providerClass"
 MOST_UNASKED = 16  # states of one group that are made without being asked for
 
 
@@ -121,7 +123,8 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
 
 
 def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Column]:
-    """The input under numbered names, the scores, which are unknown for another reason than `where`, and the tie."""
+    """The input under numbered names, the scores, which are unknown for another reason than `where`, and the tie, unless it is
+    the column of arrival."""
     columns = numbered(df)
     for i, (score, where) in enumerate(request.scores):
         value = score_column(score, df.schema)
@@ -131,7 +134,7 @@ def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Colum
             columns.append(F.isnan(value).alias(f"m{i}"))
             value = F.when(condition_column(where, df.schema), value).otherwise(F.lit(float("nan")))
         columns.append(value.alias(f"s{i}"))
-    return [*columns, _tie(df, arrival).alias(TIE)]
+    return columns if arrival is not None else [*columns, _tie(df, arrival).alias(TIE)]
 
 
 def _tie(df: DataFrame, arrival: str | None) -> Column:
@@ -160,18 +163,26 @@ def _reduced(df: DataFrame, plan: Plan) -> DataFrame:
 
 def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
     """One state per group; its answers and tallies in one row, the tallies observed on the way."""
-
-    def step(key: Any, frames: Any, state: Any) -> Any:
-        return answer_micro_batch(plan, frames, state, key)
-
     words = [StructField(TO, StringType()), StructField("results", BinaryType()), StructField("told", BinaryType())]
     sums = [StructField(name, LongType()) for name in TALLIES] + [
         StructField(name, DoubleType()) for name in bound_columns(plan)
     ]
     output = StructType([*words, *sums])
-    answered = answered_by_state(parts, plan.group_types, plan, step, output)
+    answered = _with_state(parts, plan, output)
     results = _put_together(answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan)), plan)
     return results.observe(f"{OBSERVED}{plan.digest}-together", *_observed_together(plan)) if plan.merged else results
+
+
+def _with_state(parts: DataFrame, plan: Plan, output: StructType) -> DataFrame:
+    """States as logs where they are large and the store can hold more than one value for each, as snapshots elsewhere."""
+    if is_logged(plan) and "RocksDB" in (parts.sparkSession.conf.get(STORE) or ""):
+        groups = watermarked(parts, plan).groupBy(*plan.group_types)
+        return groups.transformWithStateInPandas(Logged(plan), output, "append", "none")
+
+    def step(key: Any, frames: Any, state: Any) -> Any:
+        return answer_micro_batch(plan, frames, state, key)
+
+    return answered_by_state(parts, plan.group_types, plan, step, output)
 
 
 def _observed(plan: Plan) -> list[Column]:

@@ -46,7 +46,7 @@ class Plan:
     bare: tuple[int | None, ...]  # per score: the column it is, as it stands, so that it need not travel twice
     filtered: tuple[bool, ...]  # per score: has a `where`, so that m{i} says which scores are unknown
     time: int | None  # number of the time column
-    arrival: bool  # tie is a column that gives the order of arrival
+    arrives: int | None  # number of the column that gives the order of arrival, which is the tie then
     groups: tuple[int, ...]
     tick: int  # one millisecond of Spark's watermark, in the time column's unit
     lateness: int  # in ticks
@@ -63,6 +63,11 @@ class Plan:
         """What rows are brought together by: the group columns as g0, g1, …; one constant where there are none; the shard."""
         types = {f"g{at}": self.schema.field(i).type for at, i in enumerate(self.groups)}
         return (types or {"g0": pa.int32()}) | ({SHARD: pa.int32()} if self.shards else {})
+
+    @property
+    def arrival(self) -> bool:
+        """A column gives the order of arrival."""
+        return self.arrives is not None
 
     @property
     def counts_rows(self) -> bool:
@@ -199,7 +204,7 @@ def make_request(
         bare=tuple(_bare(score, where, schema) for score, where in scores.values()),
         filtered=tuple(where is not None for _, where in scores.values()),
         time=None if time is None else schema.names.index(time),
-        arrival=arrival is not None,
+        arrives=None if arrival is None else schema.names.index(arrival),
         groups=numbers,
         tick=tick,
         lateness=allowed,

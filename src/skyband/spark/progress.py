@@ -121,7 +121,7 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         watermark=watermark,
         newest=newest,
         lag=max(datetime.now(UTC) - newest, timedelta(0)) if isinstance(newest, datetime) else None,
-        groups=states[0].numRowsTotal if states else figures.groups,
+        groups=_groups(states[0], total("states") or figures.groups) if states else figures.groups,
         candidates=total("candidates") or figures.candidates,
         state_bytes=total("state bytes") or figures.state_bytes,
         states=total("states") or figures.states,
@@ -139,6 +139,11 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         results=_added(figures.results, {name: one.results for name, one in told.items()}),
         held=_newest(figures.held, {name: one.candidates for name, one in told.items()}),
     )
+
+
+def _groups(operator: Any, told: int) -> int:
+    """States in the store. A log has many entries there, but all logs tell of themselves in every micro-batch."""
+    return told if operator.operatorName.startswith("transformWithState") else operator.numRowsTotal
 
 
 def observed(progress: Any, name: str) -> dict[str, Any]:

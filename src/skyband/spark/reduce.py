@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
-from skyband.spark.addressed import Addressed, unknown_to
+from skyband.spark.addressed import Addressed, tie_of, unknown_to
 from skyband.spark.plan import TIE, TIME, Plan
 from skyband.state import table_to_bytes
 
@@ -87,7 +87,7 @@ class _Task:
         columns = [self._score(batch, i) for i in range(plan.scores)]
         scores = [column.to_numpy() for column in columns]
         time_or_none = np.zeros(len(group), np.int64) if time is None else time
-        tie = batch.column(TIE)
+        tie = batch.column(TIE) if plan.arrives is None else tie_of(batch.column(f"c{plan.arrives}"))
         own = [batch.column(name) for name in plan.schema.names]
         table = pa.table([pa.array(time_or_none), tie, *columns, *own], names=candidate_schema(plan).names)
         unknown = [

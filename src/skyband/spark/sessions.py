@@ -24,7 +24,10 @@ from skyband.errors import SkybandError
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-_NOISE = b"Using incubator modules"  # what the JVM itself says of an option that Spark gives it
+_NOISE = (
+    b"Using incubator modules",  # what the JVM itself says of an option that Spark gives it
+    b"Streaming TransformWithStateInPandas Python worker",  # where Spark's worker is in its work, when a stream starts
+)
 
 
 def settings(cores: int | None = None, partitions: int | None = None) -> dict[str, str]:
@@ -173,8 +176,10 @@ def _start_quietly(wanted: Mapping[str, str]) -> None:
 def _pass_on(reading: int) -> None:
     """Standard error of the JVM and its workers, line by line, as it comes."""
     with os.fdopen(reading, "rb") as lines:
+        noisy = False
         for line in lines:
-            if _NOISE not in line:
+            noisy = any(words in line for words in _NOISE) or (noisy and not line.strip())  # an empty line belongs to it
+            if not noisy:
                 sys.stderr.buffer.write(line) if hasattr(sys.stderr, "buffer") else sys.stderr.write(
                     line.decode(errors="replace")
                 )

@@ -7,7 +7,7 @@ closed, and once more that of the window before, so that whoever puts parts toge
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from skyband.errors import SchemaError
 from skyband.lanes import NEVER, NewestAcrossLane, Place
 from skyband.monitor import Monitor
 from skyband.query import Query
+from skyband.spark.addressed import shard_schema, whole_rows
 from skyband.spark.flat import IDENTITIES, bounds_of, result_schema
 from skyband.spark.group import Group
 from skyband.spark.merge import PART_COLUMNS
@@ -89,6 +90,12 @@ class ShardGroup(Group):
         """Nothing is known of rows that could never rank."""
 
     # -- rows ----------------------------------------------------------------------------------------------------
+
+    def rows_of(self, pieces: Iterable[bytes | pa.Buffer]) -> pa.Table:
+        """Rows as tasks sent them, together, in the order of their first ties."""
+        parts = [whole_rows(self.plan, self.shard, table_from_bytes(piece)) for piece in pieces]
+        parts = sorted((part for part in parts if len(part)), key=lambda part: part[TIE][0].as_py())
+        return pa.concat_tables(parts or [shard_schema(self.plan, self.shard).empty_table()])
 
     def _awaited(self, rows: pa.Table) -> pa.Table:
         rows = super()._awaited(rows)

@@ -1,24 +1,22 @@
 """The stateful step: a group's state in, its rows of this micro-batch, answers and a new state out.
 
-The state is one snapshot per group and shard; kept.py says how it is kept.
+The state is one snapshot per group and shard (kept.py), or where that is the whole window, a log (logged.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from skyband.lanes import NEVER
-from skyband.spark.addressed import shard_schema
 from skyband.spark.flat import result_schema, time_bound
-from skyband.spark.group import Group
+from skyband.spark.group import Group, Tally
 from skyband.spark.kept import Kept, shown_watermark, spark_watermark
 from skyband.spark.merge import PART_COLUMNS, merged
 from skyband.spark.plan import Plan
-from skyband.spark.reduce import candidate_schema
 from skyband.spark.shard_group import ShardGroup
 from skyband.spark.tallies import tell
 from skyband.state import table_from_bytes, table_to_bytes
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 TO = "to"  # the column by which parts of an answer meet
-_remembered: Kept[Group] = Kept()
+remembered: Kept[Group] = Kept()
 
 
 TALLIES = ("rows", "null_times", "candidates", "bytes", "refused")
@@ -44,32 +42,60 @@ def bound_columns(plan: Plan) -> list[str]:
     return [f"bound_{at}" for at in range(len(plan.inexact))]
 
 
+class Given(NamedTuple):
+    """What a group gets in a micro-batch: all that its next state depends on, besides its last; and counts of the rows."""
+
+    before: int  # the watermark, before the rows
+    rows: list[bytes]  # as Arrow
+    after: int  # the watermark that they move
+    counts: np.ndarray  # see `reduce`
+
+
 def answer_micro_batch(
     plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState, key: tuple[Any, ...] = ()
 ) -> Iterator[pd.DataFrame]:
     """Take the rows of a micro-batch for one group and shard, or its timeout; rows of results, the first with tallies, and one
     for each query whose answers are put together: `to` says with whose. `key`: the group's values, and the shard's address."""
-    import pandas as pd
-
-    address = int(key[-1]) if plan.shards else 0
-    group = _remembered.recalled(plan, state, lambda snapshot: _group(plan, address, snapshot))
+    address = address_of(plan, key)
+    group = remembered.recalled(plan, state, lambda snapshot: read_group(plan, address, snapshot))
     watermark = spark_watermark(plan, state) if plan.wakes else NEVER  # a single group's own rows tell
-    results = group.advance(watermark)
-    schema = shard_schema(plan, plan.by_address[address]) if address else candidate_schema(plan)
-    rows, counts = [schema.empty_table()], [np.zeros((0, 3 + plan.slots), np.int64)]
-    for frame in () if state.hasTimedOut else frames:
+    given = gathered(plan, () if state.hasTimedOut else frames, watermark)
+    yield from answers(plan, group, given, key, lambda: remembered.written(plan, group, state))
+
+
+def address_of(plan: Plan, key: tuple[Any, ...]) -> int:
+    """The shard that a key means."""
+    return int(key[-1]) if plan.shards else 0
+
+
+def gathered(plan: Plan, frames: Iterable[pd.DataFrame], watermark: int) -> Given:
+    """What all tasks sent to one group and shard."""
+    rows, counts, after = [], [np.zeros((0, 3 + plan.slots), np.int64)], watermark
+    for frame in frames:
         for data, counted, latest in zip(frame["rows"], frame["counts"], frame["latest"], strict=True):
             if data is not None:
-                rows.append(table_from_bytes(data))
+                rows.append(data)
                 counts.append(np.frombuffer(counted, np.int64).reshape(-1, 3 + plan.slots))
-                watermark = max(watermark, shown_watermark(plan, int(latest)))
-    answers, tally = group.add(pa.concat_tables(rows[1:] or rows), np.concatenate(counts))
-    results += answers
-    results += group.advance(watermark)
+                after = max(after, shown_watermark(plan, int(latest)))
+    return Given(watermark, rows, after, np.concatenate(counts))
+
+
+def take_up(group: Group, given: Given) -> tuple[list[pa.Table], Tally]:
+    """The group goes on by a micro-batch: its result rows."""
+    results = group.advance(given.before)
+    answered, tally = group.add(group.rows_of(given.rows), given.counts)
+    return results + answered + group.advance(given.after), tally
+
+
+def answers(plan: Plan, group: Group, given: Given, key: tuple[Any, ...], write: Callable[[], int]) -> Iterator[pd.DataFrame]:
+    """What to send where; `write` keeps the group's new state, before anything is sent, and tells its bytes."""
+    import pandas as pd
+
+    results, tally = take_up(group, given)
     refused = group.take_refused() if isinstance(group, ShardGroup) else 0
     addressed = list(_addressed(group, results, key))
     told = tell(group.counted(tally), pa.concat_tables(results) if results else None, time_bound(plan))
-    size = _remembered.written(plan, group, state)  # without the counts that were told
+    size = write()  # without the counts that were told
     sums = [told, tally.rows, tally.null_times, group.candidates, size, refused]
     bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
     for at, (to, data) in enumerate(addressed):
@@ -79,13 +105,12 @@ def answer_micro_batch(
 
 def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.Table:
     """All windows of the rows of one group and shard: what to send where."""
-    address = int(key[-1]) if plan.shards else 0
-    group = _group(plan, address)
+    group = read_group(plan, address_of(plan, key))
     results: list[pa.Table] = []
-    whole = [table_from_bytes(rows.as_buffer()) for rows in parts["rows"] if rows.is_valid]
+    whole = [rows.as_buffer() for rows in parts["rows"] if rows.is_valid]
     if whole:
-        answers, _ = group.add(pa.concat_tables(whole), np.zeros((0, 3 + plan.slots), np.int64))
-        results = answers + group.finish()
+        answered, _ = group.add(group.rows_of(whole), np.zeros((0, 3 + plan.slots), np.int64))
+        results = answered + group.finish()
     to, data = zip(*_addressed(group, results, key), strict=True)
     return pa.table({TO: pa.array(to, pa.string()), "results": pa.array(data, pa.binary())})
 
@@ -117,7 +142,7 @@ def put_together(plan: Plan, addressed: pa.Table) -> pa.Table:
     return merged(plan, tables) if PART_COLUMNS[0] in tables[0].column_names else pa.concat_tables(tables)
 
 
-def _group(plan: Plan, address: int, snapshot: bytes | None = None) -> Group:
-    """A group as a snapshot has it, or new; StateError for that of other queries."""
+def read_group(plan: Plan, address: int, snapshot: bytes | None = None) -> Group:
+    """A group, or one shard of it, as a snapshot has it, or one that has seen nothing; StateError for that of other queries."""
     group = ShardGroup(plan, plan.by_address[address]) if address else Group(plan)
     return group if snapshot is None else group.restored(snapshot)
