@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -99,6 +99,37 @@ def test_published_limits(rule: str, table: str) -> None:
 
 def test_the_definition_is_the_default() -> None:
     assert candidate_limit(500, 10**6, 0.001) == 214
+
+
+# -- where dominated rows are dropped --------------------------------------------------------------------------
+
+
+def held_above(rows: int, k: int) -> list[Fraction]:
+    """The chances that 0, 1, ... of so many rows are outranked by fewer than k newer ones, over all orders of arrival."""
+    counts = [0] * (rows + 1)
+    for arrived in permutations(range(rows)):  # of the row of each rank
+        counts[sum(sum(arrived[better] > arrived[rank] for better in range(rank)) < k for rank in range(rows))] += 1
+    return [Fraction(count, math.factorial(rows)) for count in counts]
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 1000), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])
+@pytest.mark.parametrize("n", [2, 4, 6, 7])
+def test_the_swept_limit_is_the_fewest_rows_that_keep_the_promise(n: int, sigma: Fraction) -> None:
+    """By going through every order of the rows above one that arrives."""
+    above = {(rows, k): held_above(rows, k) for rows in range(n) for k in range(1, n)}
+    for k in range(1, n):
+        matters = [min(equation_9(rank, n, k), Fraction(1)) if exceeds((n, k), rank) else 1 for rank in range(1, n + 1)]
+        for limit in range(n - k + 1):
+            met = (sum(above[rank - 1, k][k + limit :], Fraction(0)) * matters[rank - 1] for rank in range(1, n + 1))
+            if sum(met, Fraction(0)) < sigma:
+                break
+        assert candidate_limit(k, n, float(sigma), "swept") == limit, k
+
+
+@settings(max_examples=60)
+@given(k=st.integers(1, 300), more=st.integers(1, 10**6), sigma=st.floats(1e-6, 0.9))
+def test_fewer_rows_are_held_where_dominated_ones_are_dropped(k: int, more: int, sigma: float) -> None:
+    assert 0 <= candidate_limit(k, k + more, sigma, "swept") <= candidate_limit(k, k + more, sigma)
 
 
 # -- the definition in exact numbers ---------------------------------------------------------------------------
@@ -294,7 +325,7 @@ def test_a_sigma_outside_0_and_1_is_refused(sigma: float) -> None:
 
 
 def test_an_unknown_rule_is_refused() -> None:
-    with pytest.raises(QueryError, match="'paper' is unknown; choose one of: definition, table"):
+    with pytest.raises(QueryError, match="'paper' is unknown; choose one of: swept, definition, table"):
         candidate_limit(10, 100, 0.001, "paper")
 
 

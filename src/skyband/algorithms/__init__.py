@@ -173,7 +173,7 @@ SETTINGS: Mapping[str, Setting] = {
     "gamma": Setting(float, "a number of at least 0, the share by which candidates may grow", lambda x: 0 <= x < math.inf),
     "sigma": Setting(float, "a probability between 0 and 1, both excluded", lambda x: 0 < x < 1),
     "buffer": Setting(int, "a whole number of rows, at least 1", lambda x: x >= 1),
-    "rule": Setting(str, "'definition' or 'table'", lambda x: x in ("definition", "table")),
+    "rule": Setting(str, "'auto', 'swept', 'definition' or 'table'", lambda x: x in ("auto", "swept", "definition", "table")),
     "margin": Setting(float, "a number from -1 to 1, added to every estimated chance", lambda x: -1 <= x <= 1),
     "ahead": Setting(int, "a whole number of ranks, 0 to 1000000", lambda x: 0 <= x <= 10**6),
     "spare": Setting(float, "how many rows more than k a search finds, as a share of k: 0 to 100", lambda x: 0 <= x <= 100),

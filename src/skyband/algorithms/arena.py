@@ -11,7 +11,12 @@ from skyband.kernels import bands
 from skyband.kernels.bands import Rows
 from skyband.kernels.pruning import COLUMNS, CORE, FILTER, NONE, Pruners
 
-KINDS = {"strict": bands.STRICT, "relaxed": bands.RELAXED, "probabilistic": bands.PROBABILISTIC}
+KINDS = {
+    "strict": bands.STRICT,
+    "relaxed": bands.RELAXED,
+    "probabilistic": bands.PROBABILISTIC,
+    "limited": bands.LIMITED,
+}
 _FEW = 16  # candidates there is room for at first, besides some for each of the k
 
 
@@ -19,9 +24,10 @@ _FEW = 16  # candidates there is room for at first, besides some for each of the
 class Band:
     """How a band prunes.
 
-    limit      relaxed: the candidates at the first sweep; probabilistic: the most candidates
-    least      probabilistic: the fewest candidates at which its threshold still holds
-    share      relaxed: the pruning coefficient gamma; probabilistic: how far a lost row lowers the threshold, in
+    kind       one of KINDS; limited: probabilistic, and rows that k newer ones outrank are dropped
+    limit      relaxed: the candidates at the first sweep; probabilistic, limited: the most candidates
+    least      probabilistic, limited: the fewest candidates at which its threshold still holds
+    share      relaxed: the pruning coefficient gamma; probabilistic, limited: how far a lost row lowers the threshold, in
                differences of the two lowest candidates
     """
 
@@ -34,7 +40,7 @@ class Band:
     @property
     def room(self) -> int:
         """Places to begin with."""
-        return self.k + self.limit + _FEW if self.kind == "probabilistic" else 2 * self.k + _FEW
+        return self.k + self.limit + _FEW if KINDS[self.kind] >= bands.PROBABILISTIC else 2 * self.k + _FEW
 
 
 def pruners(bands_asked: Sequence[Band], queries: int) -> Pruners:
@@ -128,13 +134,14 @@ def check_band(state: Pruners, band: int, name: str) -> None:
     ranked = (score[above] > score[below]) | ((score[above] == score[below]) & (ordinal[above] > ordinal[below]))
     assert ranked.all(), f"out of order: {shown}"
     assert not np.isnan(score).any(), f"a row without a score is held: {shown}"
-    known = ordinal if kind == bands.PROBABILISTIC else ordinal[:k]
+    known = ordinal if kind >= bands.PROBABILISTIC else ordinal[:k]
     assert (known >= marks[bands.OLDEST]).all(), f"a row is older than the oldest, {marks[bands.OLDEST]}: {shown}"
-    if kind == bands.PROBABILISTIC:
+    if kind >= bands.PROBABILISTIC:
         assert len(score) <= k + marks[bands.LIMIT], f"more than {k} rows and {marks[bands.LIMIT]} candidates: {shown}"
+    if kind == bands.PROBABILISTIC:
         return
     newer_above = np.array([int((ordinal[:place] > ordinal[place]).sum()) for place in range(len(score))], np.int64)
-    if kind == bands.STRICT:
+    if kind in (bands.STRICT, bands.LIMITED):
         assert (dominators == newer_above).all(), f"dominators miscounted, should be {newer_above.tolist()}: {shown}"
         assert (dominators < k).all(), f"a dominated row is held: {shown}"
     else:

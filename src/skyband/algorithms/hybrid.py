@@ -20,7 +20,7 @@ import numpy as np
 
 from skyband.algorithms.arena import Band, check_band, held, packed, pruners, with_room
 from skyband.algorithms.contract import Plan, Ranked
-from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of, hand_over
+from skyband.algorithms.pruned import GAMMA, RULE, SIGMA, band, buffer_of, hand_over
 from skyband.errors import QueryError
 from skyband.kernels import bands, order_watch
 from skyband.kernels import pruning as kernel
@@ -72,7 +72,7 @@ class Hybrid(Ranked):
         self.size, self.sigma, self.gamma, self.level = size, sigma, gamma, level
         self.buffer = buffer_of(size, buffer)
         self.interval = max(order_watch.SAMPLE, size // _LOOKS)  # rows between two looks
-        shape: dict[str, Any] = {"gamma": gamma, "sigma": sigma, "rule": "definition", "additional": 0}
+        shape: dict[str, Any] = {"gamma": gamma, "sigma": sigma, "rule": RULE, "additional": 0}
         self._bands: list[Band] = [
             band("relaxed", k, size, **shape, is_filter=False),
             band("probabilistic", k, self.buffer, **shape, is_filter=True),
@@ -192,12 +192,10 @@ class Hybrid(Ranked):
         query[:] = self._state.query[0]
         into(query)
         query[kernel.LEFT] = end - self.buffer
+        live, _, _ = live_rows(scores, self.plan.largest_k)
         if query[kernel.FILTER] == kernel.NONE:
-            kept = np.flatnonzero(~np.isnan(scores))
-            most = self.plan.largest_k + self._bands[QUICK_CORE].limit
-            state = _refill(state, QUICK_CORE, scores, begin, kept[np.argsort(scores[kept], kind="stable")[-most:]])
+            state = _refill(state, QUICK_CORE, scores, begin, live)
         else:
-            live, _, _ = live_rows(scores, self.plan.largest_k)
             state = _refill(state, EXACT_CORE, scores, begin, live)
             waiting = np.arange(len(scores) - min(self.buffer, len(scores)), len(scores))
             state = _refill(state, EXACT_FILTER, scores, begin, waiting[~np.isnan(scores[waiting])])

@@ -17,7 +17,7 @@ import numpy as np
 
 from skyband.algorithms.arena import Band, held, joined, packed, pruners, with_room
 from skyband.algorithms.asked import Asked, Asking
-from skyband.algorithms.pruned import GAMMA, SIGMA, band, buffer_of
+from skyband.algorithms.pruned import GAMMA, RULE, SIGMA, band, buffer_of
 from skyband.errors import QueryError
 from skyband.evaluation import compute
 from skyband.expression import Call
@@ -74,7 +74,7 @@ class Scanned:
             limit = asked.wanted + asked.k + _FEW if asked.core == "sma" else 0
             return [Band(REFILLED[asked.core], asked.k, limit=limit, least=-1), _UNUSED]
         given = {name: value for name, value in asked.options.items() if name != "buffer"}
-        shape: dict[str, Any] = {"gamma": GAMMA, "sigma": SIGMA, "rule": "definition", **given}
+        shape: dict[str, Any] = {"gamma": GAMMA, "sigma": SIGMA, "rule": RULE, **given}
         shape["additional"] = _ADDITIONAL if self.grid and asked.core == "probabilistic" else 0
         core = band(asked.core, asked.k, asked.size, **shape, is_filter=False)
         if asked.filter is None:
@@ -140,12 +140,12 @@ class Scanned:
         slides = self._slides(begin)
         progress = np.zeros(kernel.PROGRESS, np.int64)
         progress[kernel.SCORED] = pruning.NONE
-        arriving, leaving = np.empty(self.seen - begin), np.empty(self.seen - begin)
+        scored, apart = np.empty(2 * (self.seen - begin)), np.empty(self.seen - begin)
         answers = self._answers()
         while True:
             status = kernel.scan(
                 self.state, self.questions, slides, self._points,
-                rows, rows_from, begin, self.seen, progress, arriving, leaving, answers,
+                rows, rows_from, begin, self.seen, progress, scored, apart, answers,
             )  # fmt: skip
             written = int(answers.used[0])
             if written and status < 0:
@@ -256,7 +256,7 @@ class Scanned:
         if self.seen - kept <= base:
             return np.arange(base, self.seen)
         held = np.zeros(self.seen - base, bool)
-        bands.mark_held(self.state.rows.ordinal, self.state.marks, base, held)
+        pruning.mark_held(self.state.rows.ordinal, self.state.marks, base, held)
         tops = self.in_tops()
         held[tops[tops >= base] - base] = True
         held[self.seen - kept - base :] = True

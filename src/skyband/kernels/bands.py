@@ -1,11 +1,12 @@
 """Bands: the rows of one query that may still rank, sorted, best first; many bands share one arena.
 
 A band lies in the places [BEGIN, BEGIN + ROOM) of the arena and fills [HEAD, STOP) of them. Its first k rows are the
-top-k of what it holds, the others are the candidates. Three kinds differ in what they drop:
+top-k of what it holds, the others are the candidates. Four kinds differ in what they drop:
 
     STRICT         a row that k newer rows of the band outrank, at once
     RELAXED        the same rows, but only when the candidates have grown by a share: rows are not counted as they come
     PROBABILISTIC  the lowest row, when there are more candidates than a limit; rows below a threshold are not let in
+    LIMITED        both what a strict and what a probabilistic band drops
 
 Rows come newest first or *late*: older than some that are held (they waited in a buffer). No band lies in the first
 places of the arena, as many as the largest k: a sweep writes there.
@@ -20,7 +21,7 @@ import numpy as np
 from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
 
-STRICT, RELAXED, PROBABILISTIC = 0, 1, 2
+STRICT, RELAXED, PROBABILISTIC, LIMITED = 0, 1, 2, 3
 
 # columns of marks
 BEGIN = 0  # first place in the arena
@@ -65,15 +66,6 @@ def floor_of(scores, marks, b):
     """The score of rank k; -inf while the band holds fewer rows."""
     last = marks[b, HEAD] + marks[b, K] - 1
     return scores[last] if last < marks[b, STOP] else -np.inf
-
-
-@lean
-def mark_held(ordinals, marks, base, held):
-    """Set held[row - base] for every row of the bands from the ordinal `base` on."""
-    for b in range(marks.shape[0]):
-        for i in range(marks[b, HEAD], marks[b, STOP]):
-            if ordinals[i] >= base:
-                held[ordinals[i] - base] = True
 
 
 @tiny
@@ -285,38 +277,67 @@ def _list(ordinals, count, room, ordinal):
 
 
 @tiny
-def offer_probabilistic(scores, ordinals, counts, marks, levels, b, score, ordinal):
-    """Take a row that reaches the threshold (TODS15 algorithm 1). Returns its rank from 0. O(log rows + rows)."""
-    place = _open(scores, ordinals, counts, marks, b, place_of(scores, ordinals, marks, b, score, ordinal))
-    _put(scores, ordinals, counts, place, score, ordinal, 0)
+def lower(scores, marks, levels, b):
+    """A row was lost (TODS15 algorithm 2): too few candidates let everything in again, otherwise the threshold goes down by a
+    share of what the two lowest candidates differ by."""
+    if marks[b, LEAST] < 0:
+        return
+    candidates = marks[b, STOP] - marks[b, HEAD] - marks[b, K]
+    last = marks[b, STOP] - 1
+    if candidates >= max(marks[b, LEAST], 2) and scores[last] > -np.inf and scores[last - 1] < np.inf:
+        levels[b, THRESHOLD] -= levels[b, SHARE] * (scores[last - 1] - scores[last])
+    else:
+        levels[b, THRESHOLD] = -np.inf
+
+
+@tiny
+def _cut(scores, marks, levels, b):
+    """Hold no more candidates than the limit; with as many, the lowest is the threshold (TODS15 algorithm 1)."""
     candidates = marks[b, STOP] - marks[b, HEAD] - marks[b, K]
     if candidates >= marks[b, LIMIT]:
         if candidates > marks[b, LIMIT]:
             marks[b, STOP] -= 1
         levels[b, THRESHOLD] = scores[marks[b, STOP] - 1]
+
+
+@tiny
+def offer_probabilistic(scores, ordinals, counts, marks, levels, b, score, ordinal):
+    """Take a row that reaches the threshold. Returns its rank from 0. O(log rows + rows)."""
+    place = _open(scores, ordinals, counts, marks, b, place_of(scores, ordinals, marks, b, score, ordinal))
+    _put(scores, ordinals, counts, place, score, ordinal, 0)
+    _cut(scores, marks, levels, b)
     return place - marks[b, HEAD]
+
+
+@lean
+def offer_limited(scores, ordinals, counts, marks, levels, b, score, ordinal, late):
+    """Take a row that reaches the threshold, drop what k newer rows outrank: a row that is lost as if it had left. Returns its
+    rank from 0, or -1. O(log rows + rows)."""
+    before = marks[b, STOP] - marks[b, HEAD]
+    rank = offer_strict(scores, ordinals, counts, marks, b, score, ordinal, late)
+    if rank >= 0:
+        for _ in range(before + 1 - (marks[b, STOP] - marks[b, HEAD])):
+            lower(scores, marks, levels, b)
+        _cut(scores, marks, levels, b)
+    return rank
 
 
 @tiny
 def offer(scores, ordinals, counts, marks, levels, b, score, ordinal, late):
     """Take a row with a score, `late` if newer ones are held already; needs a free place. Returns its rank among the
     band's rows, from 0, or -1 if it can never rank."""
-    if marks[b, KIND] == STRICT:
+    kind = marks[b, KIND]
+    if kind == STRICT:
         rank = offer_strict(scores, ordinals, counts, marks, b, score, ordinal, late)
-    elif marks[b, KIND] == RELAXED:
+    elif kind == RELAXED:
         rank = offer_relaxed(scores, ordinals, counts, marks, levels, b, score, ordinal, late)
-    else:
+    elif kind == PROBABILISTIC:
         rank = offer_probabilistic(scores, ordinals, counts, marks, levels, b, score, ordinal)
-    if rank >= 0 and (rank < marks[b, K] or marks[b, KIND] == PROBABILISTIC):
+    else:
+        rank = offer_limited(scores, ordinals, counts, marks, levels, b, score, ordinal, late)
+    if rank >= 0 and (rank < marks[b, K] or kind >= PROBABILISTIC):
         marks[b, OLDEST] = min(marks[b, OLDEST], ordinal)
     return rank
-
-
-@lean
-def holds(scores, ordinals, marks, b, score, ordinal):
-    """Is the row in the band?"""
-    place = place_of(scores, ordinals, marks, b, score, ordinal)
-    return place < marks[b, STOP] and ordinals[place] == ordinal
 
 
 @tiny
@@ -325,7 +346,7 @@ def expire(scores, ordinals, counts, marks, levels, b, first):
     marks[b, REACH] = max(marks[b, REACH], first)
     if marks[b, OLDEST] >= first:
         return False
-    if marks[b, KIND] == PROBABILISTIC:
+    if marks[b, KIND] >= PROBABILISTIC:
         return _expire_anywhere(scores, ordinals, counts, marks, levels, b, first)
     return _expire_top(scores, ordinals, counts, marks, b, first)
 
@@ -355,8 +376,7 @@ def _expire_top(scores, ordinals, counts, marks, b, first):
 
 @tiny
 def _expire_anywhere(scores, ordinals, counts, marks, levels, b, first):
-    """TODS15 algorithm 2, for every expired row: too few candidates let everything in again, otherwise the threshold
-    goes down by a share of what the two lowest candidates differ by."""
+    """Drop every expired row, wherever it stands, and lower the threshold for each."""
     last_of_top = marks[b, HEAD] + marks[b, K]
     lost = False
     while marks[b, OLDEST] < first:
@@ -373,13 +393,7 @@ def _expire_anywhere(scores, ordinals, counts, marks, levels, b, first):
         lost |= place < last_of_top
         _down(scores, place + 1, marks[b, STOP])
         _down(ordinals, place + 1, marks[b, STOP])
+        _down(counts, place + 1, marks[b, STOP])
         marks[b, STOP] -= 1
-        if marks[b, LEAST] < 0:
-            continue
-        candidates = marks[b, STOP] - marks[b, HEAD] - marks[b, K]
-        last = marks[b, STOP] - 1
-        if candidates >= max(marks[b, LEAST], 2) and scores[last] > -np.inf and scores[last - 1] < np.inf:
-            levels[b, THRESHOLD] -= levels[b, SHARE] * (scores[last - 1] - scores[last])
-        else:
-            levels[b, THRESHOLD] = -np.inf
+        lower(scores, marks, levels, b)
     return lost

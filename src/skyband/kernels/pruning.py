@@ -28,8 +28,8 @@ from skyband.kernels.bands import (
     expire,
     floor_of,
     has_places,
-    holds,
     offer,
+    place_of,
 )
 from skyband.kernels.jit import jit, lean, tiny
 
@@ -74,6 +74,15 @@ class Answers(NamedTuple):
     used: np.ndarray  # int64 [2]: answers written, ranks written
 
 
+@lean
+def mark_held(ordinals, marks, base, held):
+    """Set held[row - base] for every row of the bands from the ordinal `base` on."""
+    for b in range(marks.shape[0]):
+        for i in range(marks[b, HEAD], marks[b, STOP]):
+            if ordinals[i] >= base:
+                held[ordinals[i] - base] = True
+
+
 @tiny
 def crowded(marks, query, q):
     """A band of the query without room for what one step may add, or DONE."""
@@ -86,10 +95,23 @@ def crowded(marks, query, q):
 
 
 @lean
-def _leave_buffer(scores, ordinals, counts, marks, levels, core, sieve, row, score):
-    """The second attempt of a row that waited; True if it enters the top-k. The filter holds newer rows only."""
-    outranked = marks[sieve, STOP] - marks[sieve, HEAD] >= marks[sieve, K] and floor_of(scores, marks, sieve) >= score
-    if outranked or holds(scores, ordinals, marks, core, score, row):
+def _holds(scores, ordinals, marks, b, score, ordinal):
+    """Is the row in the band?"""
+    place = place_of(scores, ordinals, marks, b, score, ordinal)
+    return place < marks[b, STOP] and ordinals[place] == ordinal
+
+
+@tiny
+def _is_outranked(scores, marks, sieve, score):
+    """Do k rows of the filter outrank one that waited? It holds newer rows only. A row without a score is outranked."""
+    last = marks[sieve, HEAD] + marks[sieve, K] - 1
+    return score != score or (last < marks[sieve, STOP] and scores[last] >= score)
+
+
+@lean
+def _leave_buffer(scores, ordinals, counts, marks, levels, core, row, score):
+    """The second attempt of a row that waited and is not outranked; True if it enters the top-k."""
+    if _holds(scores, ordinals, marks, core, score, row):
         return False
     rank = offer(scores, ordinals, counts, marks, levels, core, score, row, True)
     return 0 <= rank < marks[core, K]
@@ -111,8 +133,8 @@ def step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_
     left = row - query[q, BUFFER]
     if left >= query[q, LEFT]:
         expire(scores, ordinals, counts, marks, levels, sieve, left + 1)
-        if leaving_score == leaving_score:
-            touched = _leave_buffer(scores, ordinals, counts, marks, levels, core, sieve, left, leaving_score)
+        if not _is_outranked(scores, marks, sieve, leaving_score):
+            touched = _leave_buffer(scores, ordinals, counts, marks, levels, core, left, leaving_score)
         query[q, LEFT] = left + 1
     if score >= levels[sieve, THRESHOLD]:
         rank = offer(scores, ordinals, counts, marks, levels, sieve, score, row, False)
@@ -202,8 +224,8 @@ def _give_back(scores, ordinals, counts, marks, levels, query, q, upto, leaving,
         left = query[q, LEFT]
         expire(scores, ordinals, counts, marks, levels, sieve, left + 1)
         score = leaving[left - leaving_from]
-        if score == score:
-            _leave_buffer(scores, ordinals, counts, marks, levels, core, sieve, left, score)
+        if not _is_outranked(scores, marks, sieve, score):
+            _leave_buffer(scores, ordinals, counts, marks, levels, core, left, score)
         query[q, LEFT] = left + 1
     return DONE
 

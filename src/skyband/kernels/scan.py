@@ -33,28 +33,32 @@ class Slides(NamedTuple):
 
 
 @jit
-def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progress, arriving, leaving, answers):
-    """Every query over all rows. Returns DONE, ANSWERS_FULL or a band that needs room."""
+def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progress, scored, apart, answers):
+    """Every query over all rows. `scored`, `apart`: room for the scores of twice and once as many rows. Returns DONE,
+    ANSWERS_FULL or a band that needs room."""
     block = np.empty(BLOCK)
     scores, ordinals, counts = pruners.rows
     marks, levels, query = pruners.marks, pruners.levels, pruners.query
     for q in range(progress[QUERY], query.shape[0]):
-        since = begin
-        if query[q, FILTER] != NONE:
-            since = max(begin - query[q, BUFFER], query[q, LEFT])
+        length = query[q, BUFFER] if query[q, FILTER] != NONE else 0
+        since = max(begin - length, query[q, LEFT]) if length > 0 else begin
+        joined = length < stop - begin  # rows that leave the buffer are among those that arrive, or just before them
+        leaving = scored if joined else apart
         if progress[SCORED] != q:
-            scores_of(questions, q, rows, begin - rows_from, stop - rows_from, arriving)
-            if query[q, FILTER] != NONE:
-                upto = max(stop - query[q, BUFFER], since)
-                scores_of(questions, q, rows, since - rows_from, upto - rows_from, leaving)
-                progress[WAITED] = since
+            if joined:
+                scores_of(questions, q, rows, since - rows_from, stop - rows_from, scored)
+            else:
+                scores_of(questions, q, rows, begin - rows_from, stop - rows_from, scored)
+                scores_of(questions, q, rows, since - rows_from, max(stop - length, since) - rows_from, apart)
+            progress[WAITED] = since
             progress[SCORED], progress[WINDOW] = q, 0
+        arriving_from = progress[WAITED] if joined else begin
         kind = slides.kind[q]
         first = slides.first[slides.begin[kind] : slides.begin[kind + 1]]
         end = slides.end[slides.begin[kind] : slides.begin[kind + 1]]
         while True:
             at, status = follow(
-                pruners, q, first, end, progress[WINDOW], arriving, begin, leaving, progress[WAITED], True, answers
+                pruners, q, first, end, progress[WINDOW], scored, arriving_from, leaving, progress[WAITED], True, answers
             )
             progress[WINDOW] = at
             if status != SEARCH:
@@ -67,7 +71,7 @@ def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progr
             progress[SEARCHES] += 1
         if status == DONE:  # rows after the last window's end
             status = take(
-                scores, ordinals, counts, marks, levels, query, q, stop, arriving, begin, leaving, progress[WAITED], False
+                scores, ordinals, counts, marks, levels, query, q, stop, scored, arriving_from, leaving, progress[WAITED], False
             )
         if status != DONE:
             progress[QUERY] = q
