@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from skyband.memory import joined, pooled, taken
+
 RESULT_COLUMNS = ("query", "window_end", "window_end_time", "event", "rank", "score", "seq")
 PAIR_COLUMNS = ("a_seq", "b_seq")
 EVENTS = ("enter", "leave", "top")
@@ -28,17 +30,20 @@ class Emitted(NamedTuple):
 
     @classmethod
     def room(cls, n: int) -> Emitted:
-        whole = [np.empty(n, np.int64) for _ in range(4)]
-        return cls(whole[0], whole[1], np.empty(n, np.int8), whole[2], np.empty(n), whole[3])
+        whole = [pooled(n, np.int64) for _ in range(4)]
+        return cls(whole[0], whole[1], pooled(n, np.int8), whole[2], pooled(n, np.float64), whole[3])
 
     def where(self, places: np.ndarray | slice) -> Emitted:
+        """The rows at these places (numbers, a slice, or a mark for each row)."""
+        if isinstance(places, np.ndarray) and places.dtype != bool:
+            return Emitted(*(taken(column, places) for column in self))
         return Emitted(*(column[places] for column in self))
 
     @classmethod
     def join(cls, parts: list[Emitted]) -> Emitted:
         if not parts:
             return NO_EVENTS
-        return parts[0] if len(parts) == 1 else cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return parts[0] if len(parts) == 1 else cls(*(joined(list(columns)) for columns in zip(*parts, strict=True)))
 
 
 NO_EVENTS = Emitted.room(0)

@@ -6,19 +6,13 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from skyband.algorithms.contract import UNKNOWN_CEILINGS, read_only
 from skyband.kernels.tables import Ceilings
+from skyband.memory import joined, pooled, taken
 
 _AT_LEAST = 1 << 13  # fewer rows are not worth looking at again
 _CHUNKS = 64  # more make lookups slow
-
-
-def _pooled(count: int, kind: type) -> np.ndarray:
-    """An array in Arrow's memory pool, which keeps what is freed: pages that come anew from the system cost more than
-    filling them."""
-    return np.frombuffer(pa.allocate_buffer(8 * count), kind)
 
 
 class _Chunk(NamedTuple):
@@ -74,8 +68,12 @@ class LiveRows:
         while self._chunks and self._chunks[0].ordinal[-1] < reach:
             self.count -= len(self._chunks.popleft().ordinal)
         if len(places):
-            ordinal = np.add(places, first_ordinal, out=_pooled(len(places), np.int64))
-            kept = np.take(score, places, out=_pooled(len(places), np.float64), mode="clip")
+            ordinal = np.add(places, first_ordinal, out=pooled(len(places), np.int64))
+            kept = pooled(len(places), np.float64)
+            if places[-1] - places[0] + 1 == len(places):  # a falling stream: all of them
+                kept[:] = score[places[0] : places[-1] + 1]
+            else:
+                np.take(score, places, out=kept, mode="clip")
             self._chunks.append(_Chunk(ordinal, ordinal if seq is None else seq[places], kept))
             self.count += len(places)
         if self.count > self.limit:
@@ -87,12 +85,23 @@ class LiveRows:
         """Look at all rows again: only those that can still win stay."""
         from skyband.kernels.live import live_rows
 
-        whole = self._whole()
-        places = np.arange(len(whole.score))
-        if self.k is not None:
-            places, _, _ = live_rows(read_only(whole.score), self.k)
-        places = places[np.searchsorted(whole.ordinal[places], reach) :]
-        self._hold(_Chunk(*(column[places] for column in whole)))
+        if self.k is not None and self._chunks:
+            places, _, _ = live_rows(read_only(joined([chunk.score for chunk in self._chunks])), self.k)
+            lengths = [len(chunk.score) for chunk in self._chunks]
+            ends = np.cumsum(lengths)
+            cuts = places.searchsorted(ends)
+            kept = np.split(places, cuts[:-1])
+            chunks = zip(self._chunks, kept, ends - lengths, strict=True)
+            self._chunks = deque(
+                chunk if len(own) == len(chunk.score) else _Chunk(*(taken(column, own - begin) for column in chunk))
+                for chunk, own, begin in chunks
+                if len(own)
+            )
+        while self._chunks and self._chunks[0].ordinal[-1] < reach:
+            self._chunks.popleft()
+        if self._chunks and (past := int(self._chunks[0].ordinal.searchsorted(reach))):
+            self._chunks[0] = _Chunk(*(column[past:].copy() for column in self._chunks[0]))
+        self.count = sum(len(chunk.score) for chunk in self._chunks)
         self.limit = 2 * self.count + _AT_LEAST
 
     def _whole(self) -> _Chunk:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from skyband.changes import EVENTS, NO_EVENTS, PAIR_COLUMNS, RESULT_COLUMNS, Emitted, row_column_names
 from skyband.clock import Clock
 from skyband.lanes import Lane, Names
+from skyband.memory import order_of, taken
 from skyband.query import Query
 from skyband.window import CountWindow
 
@@ -51,7 +52,7 @@ class ResultTable:
             emitted, timed = self._joined(same)
             names = _join_names(identity, [names for _, _, names in same])
             if len(self._names) > 1:
-                order = np.argsort(emitted.query, kind="stable")
+                order = order_of(emitted.query, len(self._names))
                 emitted, timed = emitted.where(order), timed[order]
                 names = _named(identity, names, order)
             tables.append(self._table(identity, emitted, timed, names, rows_of))
@@ -67,7 +68,11 @@ class ResultTable:
         for lane, emitted, _ in parts:
             place, turn = self._turns(lane)
             query = emitted.query
-            whole.append(emitted._replace(query=place[query], score=emitted.score * turn[query]))
+            if (place != np.arange(len(place))).any():
+                emitted = emitted._replace(query=taken(place, query))
+            if (turn != 1.0).any():
+                emitted = emitted._replace(score=emitted.score * turn[query])
+            whole.append(emitted)
             timed.append(np.full(len(query), lane.timed))
         return Emitted.join(whole), np.concatenate(timed)
 
@@ -142,7 +147,9 @@ def _join_names(identity: Hashable, parts: list[Names]) -> Names:
 
 def _named(identity: Hashable, names: Names, order: np.ndarray) -> Names:
     """names[order]"""
-    return names[..., order] if identity in ("row", "pair") else names.take(pa.array(order))
+    if identity == "row":
+        return taken(names, order)
+    return names[..., order] if identity == "pair" else names.take(pa.array(order))
 
 
 def _words(places: np.ndarray, words: pa.Array) -> pa.Array:

@@ -8,6 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from skyband.memory import order_of
+
+_DENSE = 8  # so many times the rows asked for may a chunk span for them to be looked up in a table
+_RUN = 1 << 10  # rows one after the other from which on they are copied at once
+_LARGE = 1 << 17  # rows of a chunk that is not copied any more for being joined with the next
 _JOINED = 4  # chunks at a time
 _AT_LEAST = 1 << 14  # fewer rows are not worth sorting out
 
@@ -35,10 +40,10 @@ class RowStore:
 
     def _join_small_chunks(self) -> None:
         """Join the newest four as long as the oldest of them is no larger than the others together: chunks grow like powers of
-        four, so that there are few, and a row is seldom copied."""
+        four, up to a size, so that there are few, and a row is seldom copied."""
         while len(self.chunks) >= _JOINED:
             newest = [self.chunks[at] for at in range(-_JOINED, 0)]
-            if len(newest[0][0]) > sum(len(seq) for seq, _ in newest[1:]):
+            if len(newest[0][0]) > min(sum(len(seq) for seq, _ in newest[1:]), _LARGE):
                 return
             for _ in newest:
                 self.chunks.pop()
@@ -78,12 +83,13 @@ class RowStore:
         if not chunks:
             raise AssertionError("rows are asked for that were not kept")
         owner = np.searchsorted([own[0] for own, _ in chunks], seq, "right") - 1
-        order = np.argsort(owner, kind="stable")
-        owners, starts = np.unique(owner[order], return_index=True)
-        parts = []
-        for which, places in zip(owners, np.split(order, starts[1:]), strict=True):
-            own, rows = chunks[which]
-            parts.append(_take(rows, _places(own, seq[places])))
+        held = np.bincount(owner, minlength=len(chunks))
+        order = order_of(owner, len(chunks))
+        parts, at = [], 0
+        for (own, rows), count in zip(chunks, held.tolist(), strict=True):
+            if count:
+                parts.append(_take(rows, _places(own, seq[order[at : at + count]])))
+                at += count
         if len(parts) == 1:
             return parts[0]  # one owner: `order` changed nothing
         back = np.empty(len(seq), np.int64)
@@ -118,15 +124,24 @@ def united(parts: Iterable[np.ndarray]) -> np.ndarray:
     return np.unique(np.concatenate(some)) if some else np.zeros(0, np.int64)
 
 
-def _places(own: np.ndarray, seq: np.ndarray) -> np.ndarray:
-    """Where the numbers `seq` stand in `own`, which is increasing and has them all."""
-    if own[-1] - own[0] == len(own) - 1:  # none is missing, as in a window kept whole
-        return seq - own[0]
-    return np.searchsorted(own, seq)
-
-
 def _take(table: pa.Table, places: np.ndarray) -> pa.Table:
-    """table[places] as one contiguous chunk a column."""
+    """table[places] as one contiguous chunk a column, a copy."""
     if table.num_columns == 0:
         return table
+    first, count = (int(places[0]), len(places)) if len(places) else (0, 0)
+    if count > _RUN and places[-1] - first + 1 == count and (places[1:] > places[:-1]).all():
+        columns = [pa.concat_arrays(column.slice(first, count).chunks) for column in table.columns]
+        return pa.Table.from_arrays(columns, schema=table.schema)
     return table.take(pa.array(places)).combine_chunks()
+
+
+def _places(own: np.ndarray, seq: np.ndarray) -> np.ndarray:
+    """Where in the increasing `own` the rows `seq` are."""
+    first, span = own[0], own[-1] - own[0] + 1
+    if span == len(own):  # without a gap
+        return seq - first
+    if span > _DENSE * len(seq):
+        return np.searchsorted(own, seq)
+    table = np.empty(span, np.int64)
+    table[own - first] = np.arange(len(own))
+    return table[seq - first]

@@ -32,6 +32,21 @@ def count_windows(query: int, size: int, slide: int, since: int, after: int, upt
     return Windows(np.full(asked, query, np.int64), number, np.maximum(end - size, since), end, np.full(asked, not last_only))
 
 
+def all_count_windows(spans: list[tuple[int, int]], report: list[bool], since: int, after: int, upto: int) -> Windows:
+    """The windows of several count queries of (size, slide) with after < end <= upto, sorted by end, then by query; of a
+    query that is not to be reported only the last."""
+    if len(spans) == 1:
+        return count_windows(0, *spans[0], since, after, upto, last_only=not report[0])
+    from skyband.kernels.listing import list_windows
+
+    sizes, slides, told = np.array(spans, np.int64)[:, 0].copy(), np.array(spans, np.int64)[:, 1].copy(), np.array(report)
+    each = upto // slides - after // slides
+    asked = int(np.where(told, each, np.minimum(each, 1)).sum())
+    columns = Windows(*(np.empty(asked, np.int64) for _ in range(4)), np.empty(asked, bool))
+    list_windows(sizes, slides, told, since, after, upto, *columns)
+    return columns
+
+
 def count_panes(size: int, slide: int, begin: int, stop: int) -> Panes:
     """The panes of a count query that hold the rows from `begin` up to `stop`: cut at every window's end and
     at every window's beginning."""

@@ -10,7 +10,8 @@ The clauses, and who checks them (O: against the oracle, C: by the contract suit
  2. The rows of consecutive `advance` calls have consecutive ordinals, and end where the last window ends.
     Rows that no later window holds may be left out; everything before the gap is then out of every window. (R)
  3. Windows come sorted by end; those of one query never move backwards. A window's answer is its best
-    min(k, rows with a score) rows, best first, or SAME if that equals the query's answer before. (O)
+    min(k, rows with a score) rows, best first, or SAME if that equals the query's answer before. A structure that
+    `tells_changes` answers the queries marked in `changes` by what differs from the answer before. (O)
  4. The answers do not depend on how rows and windows are cut into calls. (C)
  5. The arrays handed in are neither kept nor written to. (C)
  6. `snapshot` then `restore`, between any two calls, continues as if nothing had happened. (C)
@@ -28,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skyband.errors import StateError
-from skyband.kernels.tables import Ceilings, Panes, Results, Tops, Windows
+from skyband.kernels.tables import NO_RANKS, Ceilings, Panes, Results, Tops, Windows
 from skyband.state import pack, unpack
 
 _ROOM = 1 << 16  # places in one round of Results
@@ -75,8 +76,10 @@ class Ranked(ABC):
 
     shares: ClassVar[bool] = False  # serves plans of several queries
     wants_panes: ClassVar[bool] = False  # needs `panes` in advance()
+    tells_changes: ClassVar[bool] = False  # takes `changes` in advance()
     _state: Any  # a NamedTuple of numpy arrays: all there is to remember besides `tops` and `next`
     _ceilings: Ceilings  # of the rows being taken
+    _changes: np.ndarray  # bool: which queries' answers are told by what differs
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -93,22 +96,27 @@ class Ranked(ABC):
         windows: Windows,
         panes: Panes | None = None,
         ceilings: Ceilings = UNKNOWN_CEILINGS,
+        changes: np.ndarray | None = None,
     ) -> Iterator[Answers]:
         """Take the rows `scores`, whose first has the ordinal `begin`, and answer `windows`, in rounds.
 
-        `ceilings` is what is known of the scores already; it may save work and changes no answer. The iterator must be
-        exhausted: it does the work.
+        `ceilings` is what is known of the scores already; it may save work and changes no answer. `changes` marks the queries
+        whose answers are to be told by what differs, if the structure `tells_changes`. The iterator must be exhausted: it
+        does the work.
         """
+        assert changes is None or self.tells_changes
         self._ceilings = ceilings
+        self._changes = np.zeros(len(self.ks), bool) if changes is None else changes
         if begin > self.next:
             self._state = self._empty()
             self.next = begin
         scores = read_only(scores)
         last = begin + len(scores)
         asked = len(windows.query)
-        k = self._largest_answer(scores)
-        room = max(min(_ROOM, asked * k), k)
-        results = Results(np.zeros(asked, np.int64), np.zeros(asked, np.int64), np.empty(room), np.empty(room, np.int64))
+        most = self._largest_answer(scores) * (1 if changes is None else 2)
+        room = max(min(_ROOM, asked * most), most)
+        ranks = NO_RANKS if changes is None else np.empty(room, np.int64)
+        results = Results(np.zeros(asked, np.int64), np.zeros(asked, np.int64), np.empty(room), np.empty(room, np.int64), ranks)
         start = 0
         self._prepare(begin, scores, windows, panes)
         while start < asked:

@@ -27,9 +27,9 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.algorithms.contract import Plan, Ranked
-from skyband.kernels import shared as kernel
-from skyband.kernels import view_size
+from skyband.kernels import view_size, views
 from skyband.kernels.ladder import CELLS, LEAF, ORIGIN, RANKED, TAKEN, SharedState, move_rows, rows_needed
+from skyband.kernels.shared import answer_windows
 from skyband.kernels.tables import Panes, Results, Windows
 
 _SMALLEST_RING = 256
@@ -45,6 +45,7 @@ class SharedViews(Ranked):
     """A view a query, one ladder for all."""
 
     shares = True
+    tells_changes = True
     _state: SharedState
 
     def __init__(self, plan: Plan) -> None:
@@ -55,24 +56,23 @@ class SharedViews(Ranked):
         queries = len(self.plan.ks)
         cells = np.zeros(CELLS, np.int64)
         cells[TAKEN] = -1
-        view = np.zeros((queries, kernel.COLUMNS), np.int64)
-        rooms = np.array([view_size.view_room(k) for k in self.plan.ks], np.int64)
-        queues = np.array([view_size.queue_room(k) for k in self.plan.ks], np.int64)
-        view[:, kernel.START] = np.cumsum(rooms) - rooms
-        for column in (kernel.QUEUE_START, kernel.HEAD, kernel.WAITING, kernel.TAIL):
+        view = np.zeros((queries, views.COLUMNS), np.int64)
+        rooms = np.array([view_size.view_room(k) + views.SPAN for k in self.plan.ks], np.int64)
+        queues = np.array([view_size.queue_room(k) + views.SPAN for k in self.plan.ks], np.int64)
+        view[:, views.RANKS] = np.cumsum(rooms) - rooms
+        for column in (views.QUEUE_START, views.HEAD, views.WAITING, views.TAIL):
             view[:, column] = np.cumsum(queues) - queues
-        view[:, kernel.CAPACITY] = [view_size.steady_capacity(k) for k in self.plan.ks]
-        view[:, kernel.FLOOR_ORDINAL] = kernel.COMPLETE
-        view[:, kernel.WATCH] = np.arange(queries)
-        view[:, kernel.DIRTY] = 1
+        view[:, views.CAPACITY] = [view_size.steady_capacity(k) for k in self.plan.ks]
+        view[:, views.FLOOR_ORDINAL] = views.COMPLETE
+        view[:, views.WATCH] = np.arange(queries)
+        view[:, views.DIRTY] = 1
         return SharedState(
             cells,
             *self._ring_and_ladder(cells, _SMALLEST_RING),
             view,
-            np.zeros(rooms.sum()),
-            np.zeros(rooms.sum(), np.int64),
-            np.zeros(queues.sum() + 1),  # one more: a place behind the last tail can be read
-            np.zeros(queues.sum() + 1, np.int64),
+            np.zeros(rooms.sum(), np.int32),
+            np.full(queues.sum(), np.nan),
+            np.zeros(queues.sum(), np.int64),
             np.full(queries, -np.inf),
             np.arange(queries),
         )
@@ -91,13 +91,13 @@ class SharedViews(Ranked):
         if state.cells[TAKEN] < 0:
             state.cells[TAKEN] = state.cells[ORIGIN] = begin
             state.cells[RANKED] = -(-begin // state.cells[LEAF]) * state.cells[LEAF]
-            state.views[:, kernel.FIRST] = begin
+            state.views[:, (views.FIRST, views.END)] = begin
         if len(windows.query) == 0:
             return
         if self.plan.largest_size is not None:
             needed = min(self.plan.largest_size, begin + len(scores) - int(state.cells[ORIGIN]))
         else:
-            needed = int(rows_needed(windows, state.views[:, kernel.FIRST].copy()))
+            needed = int(rows_needed(windows, state.views[:, views.FIRST].copy()))
         if needed > len(state.ring):
             cells = state.cells.copy()
             ring, node_score, node_ordinal, node_count = self._ring_and_ladder(cells, needed)
@@ -108,14 +108,16 @@ class SharedViews(Ranked):
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
         ahead, limit = self._ceilings
-        return int(kernel.answer_windows(self._state, self.tops, self.ks, begin, scores, limit, ahead, windows, start, results))
+        return int(
+            answer_windows(self._state, self.tops, self.ks, begin, scores, limit, ahead, windows, start, self._changes, results)
+        )
 
     @property
     def candidates(self) -> int:
         """Rows in the views, sorted in or waiting, and in the ladder's leaves."""
         view, nodes = self._state.views, self._state.node_count
-        waiting = view[:, kernel.TAIL] - view[:, kernel.WAITING]
-        return int(view[:, kernel.COUNT].sum() + waiting.sum() + nodes[len(nodes) // 2 :].sum())
+        waiting = view[:, views.TAIL] - view[:, views.WAITING]
+        return int(view[:, views.COUNT].sum() + waiting.sum() + nodes[len(nodes) // 2 :].sum())
 
     def check_invariants(self) -> None:
         state = self._state
@@ -142,29 +144,31 @@ class SharedViews(Ranked):
     def _check_watch_list(self) -> None:
         state = self._state
         assert (state.watch_floor[1:] >= state.watch_floor[:-1]).all(), state.watch_floor
-        assert (state.watch_query[state.views[:, kernel.WATCH]] == np.arange(len(self.plan.ks))).all(), state
+        assert (state.watch_query[state.views[:, views.WATCH]] == np.arange(len(self.plan.ks))).all(), state
 
     def _check_view(self, query: int) -> None:
         """A view and its waiting rows are all rows of the window from the floor up; the view is sorted, and its
         queue holds the same rows in the order of arrival."""
         state, row = self._state, self._state.views[query]
-        floor, floor_ordinal = state.watch_floor[row[kernel.WATCH]], row[kernel.FLOOR_ORDINAL]
-        inside = slice(row[kernel.START], row[kernel.START] + row[kernel.COUNT])
-        queue = slice(row[kernel.HEAD], row[kernel.TAIL])
+        floor, floor_ordinal = state.watch_floor[row[views.WATCH]], row[views.FLOOR_ORDINAL]
+        places = row[views.QUEUE_START] + state.ranking[row[views.RANKS] : row[views.RANKS] + row[views.COUNT]]
+        queue = slice(row[views.HEAD], row[views.TAIL])
         queue_scores, queue_ordinals = state.queue_score[queue], state.queue_ordinal[queue]
-        scores, ordinals = state.view_score[inside], state.view_ordinal[inside]
-        context = (query, dict(zip(self._view_columns(), row.tolist(), strict=True)), floor, scores, ordinals)
+        scores, ordinals = state.queue_score[places], state.queue_ordinal[places]
+        context = (query, dict(zip(self._view_columns(), row.tolist(), strict=False)), floor, scores, ordinals)
         assert (np.lexsort((-ordinals, -scores)) == np.arange(len(scores))).all(), context
-        assert row[kernel.COUNT] <= view_size.trim_limit(self.plan.ks[query], row[kernel.CAPACITY]), context
-        assert (ordinals >= row[kernel.FIRST]).all(), context
+        assert row[views.COUNT] <= view_size.trim_limit(self.plan.ks[query], row[views.CAPACITY]), context
+        assert (ordinals >= row[views.FIRST]).all(), context
         assert (np.diff(queue_ordinals) > 0).all(), (context, queue_ordinals)
+        end = row[views.QUEUE_START] + view_size.queue_room(self.plan.ks[query]) + views.SPAN
+        assert np.isnan(state.queue_score[row[views.TAIL] : end]).all(), context
         listed = (queue_scores > floor) | ((queue_scores == floor) & (queue_ordinals >= floor_ordinal))
-        listed[row[kernel.WAITING] - row[kernel.HEAD] :] = False
+        listed[row[views.WAITING] - row[views.HEAD] :] = False
         assert np.array_equal(np.sort(ordinals), queue_ordinals[listed]), (context, queue_ordinals)
-        first = max(int(row[kernel.FIRST]), self._oldest_held())
+        first = max(int(row[views.FIRST]), self._oldest_held())
         expected_score, expected = self._held(first, int(state.cells[TAKEN]))
         above = (expected_score > floor) | ((expected_score == floor) & (expected >= floor_ordinal))
-        kept = np.concatenate([ordinals, state.queue_ordinal[row[kernel.WAITING] : row[kernel.TAIL]]])
+        kept = np.concatenate([ordinals, state.queue_ordinal[row[views.WAITING] : row[views.TAIL]]])
         assert np.array_equal(np.sort(kept[kept >= first]), np.sort(expected[above])), (context, expected[above])
 
     def _check_rung(self, nodes: int, length: int) -> None:
@@ -180,6 +184,6 @@ class SharedViews(Ranked):
 
     @staticmethod
     def _view_columns() -> list[str]:
-        names = ["START", "COUNT", "FIRST", "FLOOR_ORDINAL", "QUEUE_START", "HEAD", "WAITING", "TAIL"]
-        names += ["CAPACITY", "DIRTY", "BEHIND", "WATCH", "QUIET"]
-        return sorted(names, key=lambda name: int(getattr(kernel, name)))
+        names = ["RANKS", "COUNT", "FIRST", "FLOOR_ORDINAL", "QUEUE_START", "HEAD", "WAITING", "TAIL"]
+        names += ["CAPACITY", "DIRTY", "BEHIND", "WATCH", "QUIET", "END"]
+        return sorted(names, key=lambda name: int(getattr(views, name)))

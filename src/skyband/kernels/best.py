@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
 
 BLOCK = 64  # rows compared with the floor at once; a block without a hit costs one vectorized pass
 SMALL = 24  # runs up to this length are sorted by insertion
 
 
-@jit
+@lean
 def _swap(score, ordinal, i, j):
     score[i], score[j] = score[j], score[i]
     ordinal[i], ordinal[j] = ordinal[j], ordinal[i]
 
 
-@jit
+@lean
 def shift_down(column, place, gap, new):
     """Move column[place:gap] one place down and put `new` in `place`."""
     run = column[place : gap + 1]  # a view: indices from 0 need no check for negative ones, so this is vectorized
@@ -29,7 +29,7 @@ def shift_down(column, place, gap, new):
     run[0] = new
 
 
-@jit
+@lean
 def _insertion_sort(score, ordinal, low, stop):
     for i in range(low + 1, stop):
         s, o = score[i], ordinal[i]
@@ -40,7 +40,7 @@ def _insertion_sort(score, ordinal, low, stop):
         score[j], ordinal[j] = s, o
 
 
-@jit
+@lean
 def _partition(score, ordinal, low, stop):
     """Split [low, stop) around a median of three; returns the pivot's final place."""
     middle = (low + stop) // 2
@@ -63,9 +63,33 @@ def _partition(score, ordinal, low, stop):
     return place
 
 
-@jit
+@lean
+def _is_ranked(score, ordinal, count):
+    """True when the first `count` rows stand best first already, as rows of a falling stream do. Mostly found out at once."""
+    i = 1
+    while i < count and outranks(score[i - 1], ordinal[i - 1], score[i], ordinal[i]):
+        i += 1
+    return i >= count
+
+
+@lean
+def _turn_if_reversed(score, ordinal, count):
+    """True when the first `count` rows stood worst first, as rows of a rising stream do: they are turned around."""
+    i = 1
+    while i < count and outranks(score[i], ordinal[i], score[i - 1], ordinal[i - 1]):
+        i += 1
+    if i < count:
+        return False
+    for i in range(count // 2):
+        _swap(score, ordinal, i, count - 1 - i)
+    return True
+
+
+@lean
 def keep_best(score, ordinal, count, keep):
     """Move the best `keep` of the first `count` rows to the front, in any order. O(count) expected."""
+    if _is_ranked(score, ordinal, count):
+        return
     low, stop = 0, count
     while keep < stop and stop - low > SMALL:
         place = _partition(score, ordinal, low, stop)
@@ -85,6 +109,8 @@ def sort_best(score, ordinal, count):
     if count <= SMALL:
         _insertion_sort(score, ordinal, 0, count)
         return
+    if _is_ranked(score, ordinal, count) or _turn_if_reversed(score, ordinal, count):
+        return
     stack = np.empty((64, 2), np.int64)
     stack[0, 0], stack[0, 1] = 0, count
     depth = 1
@@ -103,7 +129,7 @@ def sort_best(score, ordinal, count):
         _insertion_sort(score, ordinal, low, stop)
 
 
-@jit
+@lean
 def worst(score, ordinal, count):
     """Place of the lowest ranked of the first `count` rows."""
     place = 0
@@ -113,7 +139,7 @@ def worst(score, ordinal, count):
     return place
 
 
-@jit
+@lean
 def _take(score, ordinal, floor, best_score, best_ordinal, count, keep):
     """Put a row at or above the floor into the buffer; a full one is first reduced, which raises the floor."""
     if count == best_score.shape[0]:
@@ -127,7 +153,7 @@ def _take(score, ordinal, floor, best_score, best_ordinal, count, keep):
     return floor, count + 1
 
 
-@jit
+@lean
 def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal, count, keep):
     """Take the rows scores[begin:stop] (oldest first) that can be among the best `keep` collected so far.
 
@@ -152,7 +178,7 @@ def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal,
     return floor, count
 
 
-@jit
+@lean
 def collect_from_better_end(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal, count, keep):
     """`collect`, from the newest row to the oldest if the newest is the better one: on a rising run the floor is then
     high at once. Rows at the floor are taken either way; which of them stay is decided by the order of rows."""
@@ -179,7 +205,7 @@ def finish(best_score, best_ordinal, count, keep):
     return count
 
 
-@jit
+@lean
 def merge(a_score, a_ordinal, a_count, b_score, b_ordinal, b_count, score, ordinal, keep):
     """Merge two sorted runs into (score, ordinal), at most `keep` rows. Returns how many were written."""
     a = b = n = 0
@@ -194,7 +220,7 @@ def merge(a_score, a_ordinal, a_count, b_score, b_ordinal, b_count, score, ordin
     return n
 
 
-@jit
+@lean
 def any_at_least(scores, begin, stop, floor):
     """True when some row of scores[begin:stop] is at or above the floor. One vectorized pass."""
     i = begin

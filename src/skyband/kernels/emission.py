@@ -20,6 +20,9 @@ def count_events(query, start, stop, size, emission, reported_count):
     for at in range(start, stop):
         q = query[at]
         before = held[q]
+        if size[at] < SAME:
+            total += SAME - size[at]
+            continue
         if size[at] != SAME:
             held[q] = size[at]
         if emission[q] == SNAPSHOTS:
@@ -34,7 +37,9 @@ def emit(query, value, start, stop, results, emission, reported, out):
     """Write the result rows of windows[start:stop] into `out`, bring `reported` up to date; returns how many.
 
     `value` is what each window is called in its result rows. Leaves come first, in their old ranks' order, then
-    enters by rank. A query's answer is compared where it lies in `results`; only its last is copied out.
+    enters by rank. A query's answer is compared where it lies in `results`; only its last is copied out. What is told as
+    changes is passed on as it is, and `reported` not brought up to date: so must all answers of such a query be told, none
+    of whose windows gives a snapshot.
     """
     k = reported.score.shape[1]
     new_score, new_ordinal = results.score, results.ordinal
@@ -45,6 +50,14 @@ def emit(query, value, start, stop, results, emission, reported, out):
     n = 0
     for at in range(start, stop):
         q, size, begin = query[at], results.size[at], results.begin[at]
+        if size < SAME:
+            for i in range(begin, begin + SAME - size):
+                rank = results.rank[i]
+                if rank > 0 or emission[q] == CHANGES:
+                    event = ENTER if rank > 0 else LEAVE
+                    _write(out, n, q, value[at], event, rank, new_score[i], new_ordinal[i])
+                    n += 1
+            continue
         if size != SAME:
             if emission[q] == CHANGES or emission[q] == ARRIVALS:
                 if place[q] >= 0:

@@ -30,7 +30,7 @@ MOST_RUNGS = 64
 
 
 class SharedState(NamedTuple):
-    """All that the shared views remember. One row of `views` a query, with the columns of `kernels.shared`."""
+    """All that the shared views remember. One row of `views` a query, with the columns of `kernels.views`."""
 
     cells: np.ndarray  # int64 [CELLS]
     ring: np.ndarray  # float64 [power of two]: row o at o & (len - 1); NaN where no row has been
@@ -38,8 +38,7 @@ class SharedState(NamedTuple):
     node_ordinal: np.ndarray  # int64, alike
     node_count: np.ndarray  # int64 [2 * leaves]
     views: np.ndarray  # int64 [queries, columns]
-    view_score: np.ndarray  # float64: every view's sorted rows, from views[q, START] on
-    view_ordinal: np.ndarray  # int64, alike
+    ranking: np.ndarray  # int32: places of every view's rows in its queue, best first, from views[q, RANKS] on
     queue_score: np.ndarray  # float64: every view's rows in the order of arrival, from views[q, HEAD] to views[q, TAIL]
     queue_ordinal: np.ndarray  # int64, alike
     watch_floor: np.ndarray  # float64 [queries]: the views' floors, ascending

@@ -8,10 +8,10 @@ NaN never enters a comparison: rows without a score are left out before they are
 
 from __future__ import annotations
 
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import lean
 
 
-@jit
+@lean
 def outranks(score: float, ordinal: int, other_score: float, other_ordinal: int) -> bool:
     """True when (score, ordinal) ranks above (other_score, other_ordinal)."""
     return score > other_score or (score == other_score and ordinal > other_ordinal)

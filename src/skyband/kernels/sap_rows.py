@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.best import BLOCK, keep_best, worst
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import lean
 
 PIECE = 4096  # rows read at once
+WIDE = 8 * BLOCK  # rows passed over at once where none of them counts
 
 
-@jit
+@lean
 def store(ring, ordinal, scores, begin, stop):
     """Copy scores[begin:stop], whose first row has the given ordinal, into the ring."""
     mask = ring.shape[0] - 1
@@ -29,27 +30,27 @@ def store(ring, ordinal, scores, begin, stop):
         ordinal += n
 
 
-@jit
+@lean
 def copy_list(score, ordinal, target_score, target_ordinal, count):
     """Copy the first `count` rows of a list."""
     for i in range(count):
         target_score[i], target_ordinal[i] = score[i], ordinal[i]
 
 
-@jit
+@lean
 def contiguous_before(ring, stop, low, most):
     """The least ordinal >= low from which the rows before `stop`, at most `most`, lie side by side in the ring."""
     last = stop - 1
     return max(low, stop - most, last - (last & (ring.shape[0] - 1)))
 
 
-@jit
+@lean
 def contiguous_after(ring, begin, high, most):
     """The greatest ordinal <= high up to which the rows from `begin` on, at most `most`, lie side by side."""
     return min(high, begin + most, begin - (begin & (ring.shape[0] - 1)) + ring.shape[0])
 
 
-@jit
+@lean
 def gather(scores, begin, stop, ordinal_shift, floor, score, ordinal, count, keep):
     """`best.collect` that reads the piece scores[begin:stop] from its better end.
 
@@ -61,6 +62,15 @@ def gather(scores, begin, stop, ordinal_shift, floor, score, ordinal, count, kee
     reduced = False
     done, rows = 0, stop - begin
     while done < rows:
+        if rows - done >= WIDE:
+            low = stop - done - WIDE if newest_first else begin + done
+            wide = scores[low : low + WIDE]
+            hits = 0
+            for t in range(WIDE):
+                hits += wide[t] >= bar
+            if hits == 0:
+                done += WIDE
+                continue
         n = min(BLOCK, rows - done)
         low = stop - done - n if newest_first else begin + done
         block = scores[low : low + n]  # a view: the loop is vectorized
@@ -88,7 +98,7 @@ def gather(scores, begin, stop, ordinal_shift, floor, score, ordinal, count, kee
     return floor, count, reduced
 
 
-@jit
+@lean
 def take_few(scores, begin, stop, ordinal_shift, ring, floor, score, ordinal, count):
     """Store a few rows and append those at or above the floor. Returns (rows taken, count): stops when the buffer is full."""
     mask = ring.shape[0] - 1
@@ -103,7 +113,7 @@ def take_few(scores, begin, stop, ordinal_shift, ring, floor, score, ordinal, co
     return stop, count
 
 
-@jit
+@lean
 def gather_rows(ring, low, high, floor, score, ordinal, keep):
     """Gather the rows [low, high) of the ring into an empty buffer. Returns (floor, count)."""
     count = 0

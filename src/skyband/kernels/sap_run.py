@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.best import any_at_least, collect, finish, merge
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_front import (
     CANDIDATE,
@@ -92,7 +92,7 @@ def forget_all(state, ordinal):
     state.levels[TAU] = -np.inf
 
 
-@jit
+@lean
 def lacks_room(state, rules):
     """True when closing two partitions might not fit."""
     head = state.head
@@ -103,7 +103,7 @@ def lacks_room(state, rules):
     )
 
 
-@jit
+@lean
 def top_k(state, rules, score, ordinal):
     """Write the window's answer into (score, ordinal); how many rows, or NEEDS_ROOM."""
     head, levels = state.head, state.levels
@@ -183,7 +183,7 @@ def top_k(state, rules, score, ordinal):
     return n
 
 
-@jit
+@lean
 def _oldest(ordinal, count):
     oldest = NOBODY
     for i in range(count):

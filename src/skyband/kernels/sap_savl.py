@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.best import BLOCK, finish, sort_best
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_rows import contiguous_before, gather_rows
 from skyband.kernels.sap_state import (
@@ -58,7 +58,7 @@ def begin_build(state, build, limit, bar, position):
     state.bars[build] = bar
 
 
-@jit
+@lean
 def push(stacks, build, score, ordinal):
     """Put a row, older than all pushed before (or of their slide and worse), where it belongs, or prune it."""
     tops, below = stacks.score[build], stacks.ordinal[build]
@@ -89,7 +89,7 @@ def push(stacks, build, score, ordinal):
         stacks.bars[build] = max(stacks.bars[build], np.nextafter(tops[0], np.inf))
 
 
-@jit
+@lean
 def insert_sorted(stacks, build, score, ordinal):
     """The same without stacks: one chain, best first. A row behind `limit` others, all newer, is pruned."""
     ring, links = stacks.ring, stacks.links
@@ -118,7 +118,7 @@ def insert_sorted(stacks, build, score, ordinal):
     stacks.builds[build, BUILD_PUSHED] += 1
 
 
-@jit
+@lean
 def take_in(stacks, rules, build, score, ordinal):
     """Push or insert, as the rules say."""
     if rules.meaningful == SORTED:
@@ -127,7 +127,7 @@ def take_in(stacks, rules, build, score, ordinal):
         push(stacks, build, score, ordinal)
 
 
-@jit
+@lean
 def slide_begin(rules, stop):
     """Where the run of rows before `stop` that enter and leave together begins (count windows)."""
     last = stop - 1
@@ -221,7 +221,7 @@ def continue_build(state, rules, build, first, begin, unit, unit_stop, known_sco
     return position <= low
 
 
-@jit
+@lean
 def _sift_up(heap, place):
     score, ordinal = heap.score, heap.ordinal
     while place > 0:
@@ -233,7 +233,7 @@ def _sift_up(heap, place):
         place = parent
 
 
-@jit
+@lean
 def _sift_down(heap, place):
     score, ordinal, count = heap.score, heap.ordinal, heap.head[HEAP_COUNT]
     while True:
@@ -263,7 +263,7 @@ def consume(state, build):
     state.builds[build, BUILD_PUSHED] = 0
 
 
-@jit
+@lean
 def pop_top(heap):
     """Take the best top off; the next of its stack takes its place."""
     head = heap.head
@@ -279,7 +279,7 @@ def pop_top(heap):
     _sift_down(heap, 0)
 
 
-@jit
+@lean
 def drop_expired_tops(heap, first):
     """Leave no expired top at the heap's best place. Returns whether a row is left."""
     while heap.head[HEAP_COUNT] > 0 and heap.ordinal[0] < first:
@@ -287,7 +287,7 @@ def drop_expired_tops(heap, first):
     return heap.head[HEAP_COUNT] > 0
 
 
-@jit
+@lean
 def drop_all_expired_tops(heap, first):
     """Leave no expired top anywhere: room for another unit's stacks."""
     mask = heap.ring.shape[0] - 1

@@ -9,6 +9,8 @@ import numpy as np
 SAME = -1
 """In Results.size: this window's top-k is that of the query's window before it."""
 
+NO_RANKS = np.zeros(0, np.int64)
+
 
 class Windows(NamedTuple):
     """Windows to answer, as intervals of ordinals, sorted by `end` (then by query).
@@ -59,9 +61,14 @@ class Tops(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Answers of consecutive windows: window i fills size[i] ranks from begin[i] on, best first."""
+    """Answers of consecutive windows: window i fills size[i] ranks from begin[i] on, best first.
+
+    Where what differs from the query's answer before is told instead, the size is SAME minus the number of entries: the rows
+    that are in the top-k no more, by their old rank, then those that are in it now, by rank.
+    """
 
     begin: np.ndarray  # int64 [windows]
-    size: np.ndarray  # int64 [windows]: ranks, or SAME
+    size: np.ndarray  # int64 [windows]: ranks, SAME, or less
     score: np.ndarray  # float64 [room]
     ordinal: np.ndarray  # int64 [room]
+    rank: np.ndarray = NO_RANKS  # int64 [room], of what differs: ranks from 1; 0 for a row that is out

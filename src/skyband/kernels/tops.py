@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from skyband.kernels.best import any_at_least
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import lean
 from skyband.kernels.tables import SAME
 
 
-@jit
+@lean
 def may_have_changed(tops, query, k, first, scores, begin, stop):
     """Can the top-k differ from the query's last one, now that the window starts at `first` and the rows
     scores[begin:stop] came in? False is certain; True is a suspicion."""
@@ -23,26 +23,26 @@ def may_have_changed(tops, query, k, first, scores, begin, stop):
     return any_at_least(scores, begin, stop, tops.score[query, k - 1])
 
 
-@jit
+@lean
 def has_room(results, used, k):
     """True when another answer of k ranks fits into `results` of which `used` places are taken."""
     return used + k <= results.score.shape[0]
 
 
-@jit
+@lean
 def hand_out_same(results, at):
     """Window `at` of these results is answered by its query's last top-k."""
     results.size[at] = SAME
     results.begin[at] = 0
 
 
-@jit
+@lean
 def _copy(source, target, count):
     for rank in range(count):  # between views, counted from 0: this is vectorized
         target[rank] = source[rank]
 
 
-@jit
+@lean
 def hand_out(tops, query, results, at, used, report, score, ordinal, count):
     """Make (score, ordinal)[:count] the query's current top-k and, if `report`, the answer of window `at`.
 

@@ -9,7 +9,7 @@ from skyband.changes import NO_EVENTS, Emitted
 from skyband.lanes.base import Member, Place, Rows
 from skyband.lanes.ranked import RankedLane
 from skyband.rows import united
-from skyband.schedule import count_panes, count_windows, in_order_of_end
+from skyband.schedule import all_count_windows, count_panes
 
 
 class CountLane(RankedLane):
@@ -37,12 +37,8 @@ class CountLane(RankedLane):
     def _push(self, scores: np.ndarray) -> tuple[Emitted, int]:
         """Take the next rows' scores; the result rows of the windows they complete, and how many scores are NaN."""
         before, self.seen = self.seen, self.seen + len(scores)
-        windows = in_order_of_end(
-            [
-                count_windows(q, m.size, m.slide, self.since, before, self.seen, last_only=m.emission == 0)
-                for q, m in enumerate(self.members)
-            ]
-        )
+        spans, report = [(m.size, m.slide) for m in self.members], [m.emission != 0 for m in self.members]
+        windows = all_count_windows(spans, report, self.since, before, self.seen)
         reach = self._reach()
         walk = self.live.walk(scores, min(max(reach - before, 0), len(scores)))
         emitted = NO_EVENTS

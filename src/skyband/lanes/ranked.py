@@ -65,14 +65,15 @@ class RankedLane(Lane):
     ) -> Emitted:
         """Hand the rows from ordinal `begin` on, and the windows they complete, to the structure; collect the result
         rows."""
-        answers = self._answers(begin, scores, ceilings, windows, panes_of)
         if all(member.emission == 0 for member in self.members):
-            for _ in answers:
+            for _ in self._answers(begin, scores, ceilings, windows, panes_of):
                 pass
             return NO_EVENTS
-        from skyband.kernels.emission import ARRIVALS, count_events, emit
+        from skyband.kernels.emission import ARRIVALS, CHANGES, count_events, emit
 
         emission = np.array([member.emission for member in self.members], np.int64)
+        changes = (emission == CHANGES) | (emission == ARRIVALS) if self.structure.tells_changes else None
+        answers = self._answers(begin, scores, ceilings, windows, panes_of, changes)
         slide = np.array([member.slide for member in self.members], np.int64)
         parts: list[Emitted] = []
         for piece, (start, stop, results) in answers:
@@ -95,7 +96,13 @@ class RankedLane(Lane):
             self.reported = Tops(score, ordinal, self.reported.count)
 
     def _answers(
-        self, begin: int, scores: np.ndarray, ceilings: Ceilings, windows: Windows, panes_of: Callable[[int, int], Panes]
+        self,
+        begin: int,
+        scores: np.ndarray,
+        ceilings: Ceilings,
+        windows: Windows,
+        panes_of: Callable[[int, int], Panes],
+        changes: np.ndarray | None = None,
     ) -> Iterator[tuple[Windows, Answers]]:
         """The structure's answers, a window's worth of rows at a time: windows, and what it says to some of them."""
         first, at = begin, 0
@@ -106,7 +113,7 @@ class RankedLane(Lane):
             piece = Windows(*[column[at:upto] for column in windows])
             panes = panes_of(begin, stop) if self.structure.wants_panes else None
             ahead = Ceilings(ceilings.ahead - (begin - first), ceilings.limit)
-            for answers in self.structure.advance(begin, scores[begin - first : stop - first], piece, panes, ahead):
+            for answers in self.structure.advance(begin, scores[begin - first : stop - first], piece, panes, ahead, changes):
                 yield piece, answers
             begin, at = stop, upto
 
