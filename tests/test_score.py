@@ -169,9 +169,9 @@ ceil, min, max, where
         '//' has no meaning here; write floor(a / b)
             x // 2
               ^""",
-    "name == 'a'": """
-        "'" has no meaning here; only numbers can be compared; a column's name goes in backticks
-            name == 'a'
+    "name == 'a": """
+        "'" has no meaning here; close the text with a second quote
+            name == 'a
                     ^""",
     "`open + 1": """
         '`' has no meaning here; close the column's name with a second backtick

@@ -1,22 +1,24 @@
 """A score meets the columns of a stream: checked once against their types, then evaluated batch by batch.
 
 Only the columns a score names are converted, and a float64 column without nulls not even that: its values
-are read where Arrow keeps them. Null becomes NaN, which is how scores say *unknown*.
+are read where Arrow keeps them. Null becomes NaN, which is how scores say *unknown*. Texts are only ever compared: with a text
+that the expression holds, which Arrow does, or with each other, for which equal ones of a batch are numbered alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skyband.errors import SchemaError
 from skyband.evaluation import Array, compute
-from skyband.expression import Tree
+from skyband.expression import EQUALITIES, Call, Column, Text, Tree, comparison, without_texts
 
 ScoreFunction: TypeAlias = Callable[[Mapping[str, Array]], Any]
 
@@ -36,10 +38,11 @@ class BoundScore:
         """The value of every row, NaN where unknown. May be a read-only view of the table: do not write to it."""
         if callable(self.formula):
             return _called(self.formula, self.name, table)
-        columns = {name: table.column(name) for name in self.columns}
-        if not all(is_numeric(column.type) for column in columns.values()):
-            check_columns(self.what, self.name, self.columns, table.schema)  # a column that was all null has taken a type since
-        return compute(self.formula, {name: numbers(column) for name, column in columns.items()}, table.num_rows)
+        if all(is_numeric(table.schema.field(name).type) for name in self.columns):
+            return compute(self.formula, {name: numbers(table.column(name)) for name in self.columns}, table.num_rows)
+        check_tree(self.what, self.formula, table.schema)  # a column that was all null has taken a type since
+        plain = without_texts(self.formula)
+        return compute(plain, column_values(plain.columns(), table), table.num_rows)
 
     def passes(self, table: pa.Table) -> Array:
         """As a condition: which rows are let in, those whose value is neither false nor unknown."""
@@ -50,9 +53,8 @@ class BoundScore:
 
 def bind_tree(tree: Tree, schema: pa.Schema, what: str) -> BoundScore:
     """Bind an expression; SchemaError when a column is missing, ambiguous or no number."""
-    bound = BoundScore(what, str(tree), tree, tree.columns())
-    check_columns(what, bound.name, bound.columns, schema)
-    return bound
+    check_tree(what, tree, schema)
+    return BoundScore(what, str(tree), tree, tree.columns())
 
 
 def bind_callable(function: ScoreFunction, schema: pa.Schema) -> BoundScore:
@@ -65,6 +67,43 @@ def is_numeric(kind: pa.DataType) -> bool:
     """Whether a column of this type can be computed with. An all-null column without a type can: it is all unknown."""
     types = pa.types
     return _is_machine_number(kind) or types.is_boolean(kind) or types.is_decimal(kind) or types.is_null(kind)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type can be compared with a text."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def column_values(names: Sequence[str], table: pa.Table) -> dict[str, Array]:
+    """What columns of expressions without texts hold for the rows of a table."""
+    known = {name: compared(name, table) for name in names if comparison(name) is not None}
+    texts = [name for name in names if name not in known and is_text(table.schema.field(name).type)]
+    known |= dict(zip(texts, _numbered([table.column(name) for name in texts]), strict=True))
+    return known | {name: numbers(table.column(name)) for name in names if name not in known}
+
+
+def compared(name: str, table: pa.Table) -> Array:
+    """What a column made by `without_texts` holds: 1 where the comparison with the text is true, 0 or NaN elsewhere."""
+    found = comparison(name)
+    assert found is not None
+    column, op, text = found
+    values = table.column(column)
+    if pa.types.is_null(values.type):
+        return np.full(len(table), np.nan)
+    same = pc.equal if op == "==" else pc.not_equal
+    return numbers(same(values.cast(pa.large_string()), pa.scalar(text, pa.large_string())))
+
+
+def _numbered(columns: list[pa.ChunkedArray]) -> list[Array]:
+    """Texts of a batch by number: equal where they are equal, in whichever column; NaN where null."""
+    if not columns:
+        return []
+    whole = pa.concat_arrays([chunk.cast(pa.large_string()) for column in columns for chunk in column.chunks])
+    codes = whole.dictionary_encode().indices.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
 
 
 def numbers(column: pa.ChunkedArray) -> Array:
@@ -80,20 +119,50 @@ def _is_machine_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
-def check_columns(what: str, name: str, columns: Iterable[str], schema: pa.Schema) -> None:
-    """SchemaError, naming the score or condition, when a column is missing, ambiguous or no number."""
-    for column in columns:
-        needs = f"the {what} {name!r} needs the column {column!r}"
-        places = schema.get_all_field_indices(column)
-        if not places:
-            close = get_close_matches(column, schema.names, 3)
-            hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-            raise SchemaError(f"{needs}, which the stream does not have; {hint}it has {_names(schema)}")
-        if len(places) > 1:
-            raise SchemaError(f"{needs}, and the stream has {len(places)} columns of that name; rename them")
-        kind = schema.field(places[0]).type
+def check_tree(what: str, tree: Tree, schema: pa.Schema, bare: Callable[[str], str] = str) -> None:
+    """SchemaError, naming the score or condition, when a column is missing, ambiguous, no number, or a text that is not
+    compared with texts. `bare`: the name in the schema of a column in the tree."""
+    _check(f"the {what} {str(tree)!r}", tree, schema, bare)
+
+
+def _check(whose: str, tree: Tree, schema: pa.Schema, bare: Callable[[str], str]) -> None:
+    if isinstance(tree, Column):
+        kind = _kind(whose, bare(tree.name), schema)
         if not is_numeric(kind):
-            raise SchemaError(f"{needs} as a number, but it is of type {kind}; {_remedy(kind)}")
+            needs = f"{whose} needs the column {bare(tree.name)!r} as a number"
+            raise SchemaError(f"{needs}, but it is of type {kind}; {_remedy(kind)}")
+    elif isinstance(tree, Call) and tree.op in EQUALITIES and all(isinstance(one, Column | Text) for one in tree.args):
+        kinds = [_kind(whose, bare(one.name), schema) for one in tree.args if isinstance(one, Column)]
+        textual = [is_text(kind) for kind in kinds if not pa.types.is_null(kind)]
+        if len(kinds) < len(tree.args):
+            if not all(textual):
+                raise SchemaError(
+                    f"{whose} compares a column of type {kinds[0]} with a text: {tree}; compare numbers with numbers, or "
+                    "name a column that holds texts"
+                )
+        elif any(textual) and not all(textual):
+            raise SchemaError(
+                f"{whose} compares {kinds[0]} with {kinds[1]}: {tree}; compare texts with texts, numbers with numbers"
+            )
+        elif not any(textual):
+            for argument in tree.args:
+                _check(whose, argument, schema, bare)
+    elif isinstance(tree, Call):
+        for argument in tree.args:
+            _check(whose, argument, schema, bare)
+
+
+def _kind(whose: str, column: str, schema: pa.Schema) -> pa.DataType:
+    """The type of a column; SchemaError when it is missing or ambiguous."""
+    needs = f"{whose} needs the column {column!r}"
+    places = schema.get_all_field_indices(column)
+    if not places:
+        close = get_close_matches(column, schema.names, 3)
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        raise SchemaError(f"{needs}, which the stream does not have; {hint}it has {_names(schema)}")
+    if len(places) > 1:
+        raise SchemaError(f"{needs}, and the stream has {len(places)} columns of that name; rename them")
+    return schema.field(places[0]).type
 
 
 def _names(schema: pa.Schema) -> str:
@@ -107,6 +176,8 @@ def _remedy(kind: pa.DataType) -> str:
         return "cast it to int64, or take the part you need (such as seconds) into a column of its own"
     if pa.types.is_nested(kind):
         return "take the number you need into a column of its own"
+    if is_text(kind):
+        return "cast it to float64 if it holds numbers, or use another column: texts can only be compared, by == and !="
     return "cast it to float64 if it holds numbers, or use another column"
 
 

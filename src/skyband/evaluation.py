@@ -47,6 +47,7 @@ def _value(tree: Tree, columns: Mapping[str, Array]) -> Array:
         return np.array([tree.value])
     if isinstance(tree, Column):
         return np.asarray(columns[tree.name], np.float64)
+    assert isinstance(tree, Call), "texts are compared before: without_texts"
     values = [_value(argument, columns) for argument in tree.args]
     if tree.op == "where":
         condition, chosen, otherwise = values

@@ -1,4 +1,4 @@
-"""Expressions as trees: numbers, columns, and operations on them. Frozen, hashable, with one canonical text.
+"""Expressions as trees: numbers, texts, columns, and operations on them. Frozen, hashable, with one canonical text.
 
 Two spellings of the same formula give the same tree, so queries that ask for the same score share it. The
 text of a tree, `str(tree)`, parses back to that tree. Trees know nothing of how they are computed: see
@@ -6,12 +6,16 @@ text of a tree, `str(tree)`, parses back to that tree. Trees know nothing of how
 
 `a + b + c` is one operation on three operands, worked off from the left; so are - * / % and or. Sums of a
 thousand columns are therefore flat, and depth is left for what is really nested.
+
+A text is compared with a column, by == or !=, and does nothing else. `without_texts` turns such a comparison into a column
+of its own, so that whoever computes trees meets numbers alone.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import copysign, isnan
 from typing import TypeAlias
 
@@ -21,6 +25,7 @@ DEEPEST = 200  # levels of operations within operations: every walk over a tree 
 LARGEST = 100_000  # numbers, columns and operations in a tree
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+EQUALITIES = ("==", "!=")
 FOLDED = ("or", "and", "+", "-", "*", "/", "%")
 """Infix operations on two or more operands, from left to right."""
 
@@ -113,6 +118,22 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Text:
+    """A text that a column is compared with."""
+
+    value: str
+    depth = 0
+    size = 1
+
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns needed: none."""
+        return ()
+
+    def __str__(self) -> str:
+        return "'" + self.value.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
 class Call:
     """An operation (an infix sign, "neg", "not" or a function's name) on operands.
 
@@ -135,6 +156,7 @@ class Call:
         least, most = ARITY[self.op]
         if len(self.args) < least or (most is not None and len(self.args) > most):
             raise QueryError(f"{self.op} takes {operands(self.op)}, got {len(self.args)}")
+        self._check_texts()
         object.__setattr__(self, "depth", 1 + max([argument.depth for argument in self.args]))
         object.__setattr__(self, "size", 1 + sum([argument.size for argument in self.args]))
         if self.depth > DEEPEST:
@@ -143,6 +165,15 @@ class Call:
             raise QueryError(f"expected at most {LARGEST} terms; compute a part of the expression in a column of its own")
 
         object.__setattr__(self, "_hash", hash((self.op, self.args)))
+
+    def _check_texts(self) -> None:
+        for place, argument in enumerate(self.args):
+            if not isinstance(argument, Text):
+                continue
+            if self.op not in EQUALITIES:
+                raise QueryError(f"{self.op!r} cannot take the text {argument}; a text is compared with a column by == or !=")
+            if not isinstance(self.args[1 - place], Column):
+                raise QueryError(f"the text {argument} is compared with {self.args[1 - place]}; compare it with a column")
 
     def __hash__(self) -> int:
         return self._hash
@@ -171,7 +202,27 @@ class Call:
         return f" {self.op} ".join([first, *[_within(argument, level + 1) for argument in self.args[1:]]])
 
 
-Tree: TypeAlias = Number | Column | Call
+Tree: TypeAlias = Number | Text | Column | Call
+
+_COMPARED = "\0"  # stands in no name that was written
+
+
+@lru_cache(maxsize=1024)
+def without_texts(tree: Tree) -> Tree:
+    """The same where every comparison with a text is a column. `comparison` says which."""
+    if not isinstance(tree, Call):
+        return tree
+    text, column = sorted(tree.args, key=lambda one: not isinstance(one, Text))[:2] if len(tree.args) == 2 else (None, None)
+    if isinstance(text, Text):
+        assert isinstance(column, Column)
+        return Column(_COMPARED.join((column.name, tree.op, text.value)))
+    return Call(tree.op, tuple(map(without_texts, tree.args)))
+
+
+def comparison(name: str) -> tuple[str, str, str] | None:
+    """Of a column that `without_texts` made: the column, the operation and the text that are compared. None: it is another."""
+    column, *rest = name.split(_COMPARED, 2)
+    return (column, rest[0], rest[1]) if rest else None
 
 
 def operands(name: str) -> str:

@@ -4,7 +4,7 @@
     "abs(a.bid - b.bid) / a.volume"      anything over columns of either side; it need not be symmetric
 
 A `where` restricts pairs. What it asks of one side alone decides which rows are taken up at all, as `a` or as `b`; what it
-asks of both becomes part of the score.
+asks of both becomes part of the score. Texts can be compared, as in `a.venue != b.venue`: equal ones stand for equal numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from skyband.errors import QueryError
 from skyband.evaluation import Lowering, evaluate
-from skyband.expression import Call, Column, Number, Tree
+from skyband.expression import Call, Column, Number, Tree, without_texts
 from skyband.formulas import Bounds, region
 from skyband.parser import parse
 
@@ -117,23 +117,31 @@ class PairDoor:
     @property
     def columns(self) -> tuple[str, ...]:
         """The stream's columns that are needed, each once."""
-        trees = [self.score] if self.where is None else [self.score, self.where]
-        return tuple(dict.fromkeys(bare(name) for tree in trees for name in tree.columns()))
+        return tuple(dict.fromkeys(bare(name) for tree in self._trees for name in tree.columns()))
+
+    @property
+    def _trees(self) -> list[Tree]:
+        return [self.score] if self.where is None else [self.score, self.where]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The same, but a comparison with a text is a column of its own, here and below."""
+        return tuple(dict.fromkeys(bare(name) for tree in self._trees for name in without_texts(tree).columns()))
 
     @property
     def scored(self) -> tuple[str, ...]:
-        """Those that the score names."""
-        return tuple(dict.fromkeys(bare(name) for name in self.score.columns()))
+        """Those that the score reads."""
+        return tuple(dict.fromkeys(bare(name) for name in without_texts(self.score).columns()))
 
     def side_condition(self, side: str) -> Tree | None:
         """What `where` asks of rows of one side alone, over the stream's columns."""
-        parts = [_of_row(part) for part in _conjuncts(self.where) if _sides(part) == {side}]
+        parts = [_of_row(without_texts(part)) for part in _conjuncts(self.where) if _sides(part) == {side}]
         return _all(parts)
 
     @property
     def pair_condition(self) -> Tree | None:
         """What it asks of both."""
-        return _all([part for part in _conjuncts(self.where) if len(_sides(part)) != 1])
+        return _all([without_texts(part) for part in _conjuncts(self.where) if len(_sides(part)) != 1])
 
     @property
     def metric(self) -> tuple[str, tuple[str, ...]] | None:
@@ -148,7 +156,7 @@ class PairDoor:
             metric, columns = distance
             plain = _in_numpy(self.score, [OLDER + name for name in columns], [NEWER + name for name in columns])
             return Scoring(self.order, len(columns), len(columns), metric, plain=plain), columns, columns
-        condition, tree = self.pair_condition, self.score
+        condition, tree = self.pair_condition, without_texts(self.score)
         if condition is not None:
             tree = Call("where", (condition, tree, _UNKNOWN))
         if not isinstance(tree, Call):

@@ -27,7 +27,8 @@ class TopKPairs:
     score      an expression over the columns of `a.` and `b.`, such as "abs(a.price - b.price)", or `pair_distance`; it need
                not be symmetric
     order      "asc": the smallest scores rank first, the default; "desc": the largest
-    where      a boolean expression over a. and b., or {"a.x": (low, high)}, where a column without a side is meant on both
+    where      a boolean expression over a. and b., such as "a.venue != b.venue and a.kind == 'bid'", or {"a.x": (low, high)},
+               where a column without a side is meant on both
     emit       "changes", "snapshots", "arrivals" or "none"
     algorithm  one of the family "pairs" of `skyband.algorithms()`, or "auto"
     """

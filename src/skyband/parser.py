@@ -2,7 +2,8 @@
 
 The language is Python's arithmetic: `+ - * / ** %`, comparisons (chained: `0 < x <= 5`), `and or not`,
 parentheses, and the functions of `skyband.expression.FUNCTIONS`. A name is a column; `a.x` is the column
-"a.x"; any other name goes in backticks, as in `PM2.5` (a backtick within it is doubled).
+"a.x"; any other name goes in backticks, as in `PM2.5` (a backtick within it is doubled). A text, to compare a column with
+by == or !=, goes in quotes of either kind (such a quote within it is doubled).
 Every error shows the text and marks the place.
 """
 
@@ -14,7 +15,20 @@ from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from skyband.errors import QueryError
-from skyband.expression import COMPARISONS, FOLDED, FUNCTIONS, KEYWORDS, NAME, PRECEDENCE, Call, Column, Number, Tree, operands
+from skyband.expression import (
+    COMPARISONS,
+    FOLDED,
+    FUNCTIONS,
+    KEYWORDS,
+    NAME,
+    PRECEDENCE,
+    Call,
+    Column,
+    Number,
+    Text,
+    Tree,
+    operands,
+)
 
 _NESTED = 100  # parentheses and signs within each other: far below Python's own limit
 _SHOWN = 100  # characters of a long line shown around an error
@@ -24,6 +38,7 @@ _TOKEN = re.compile(
       (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>{NAME.pattern})
     | (?P<quoted>`(?:[^`]|``)*`)
+    | (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
     | (?P<foreign>//|&&?|\|\|?|<>|===?=|\^|~|=(?!=)|!(?!=))
     | (?P<sign>\*\*|<=|>=|==|!=|[-+*/%<>(),])
     | (?P<end>\Z)
@@ -45,13 +60,13 @@ _REMEDIES = {
     "=": "write '==' to compare",
     "!": "write 'not'",
     "`": "close the column's name with a second backtick",
-    '"': "only numbers can be compared; a column's name goes in backticks",
-    "'": "only numbers can be compared; a column's name goes in backticks",
+    '"': "close the text with a second quote",
+    "'": "close the text with a second quote",
 }
 
 
 class _Token(NamedTuple):
-    kind: str  # number, name, quoted, sign (also and, or, not) or end
+    kind: str  # number, name, quoted, text, sign (also and, or, not) or end
     text: str
     place: int
 
@@ -81,6 +96,8 @@ class _Parser:
         tree = self._expression(1)
         if self._token.kind != "end":
             self._fail(self._token.place, f"expected an operator or the end, found {self._token.text!r}{self._hint()}")
+        if isinstance(tree, Text):
+            self._fail(0, f"the text {tree} alone says nothing; compare a column with it; a column's name goes in backticks")
         return tree
 
     def _tokenize(self) -> list[_Token]:
@@ -160,6 +177,9 @@ class _Parser:
             if token.text == "``":
                 self._fail(token.place, "expected a column's name between the backticks")
             return Column(token.text[1:-1].replace("``", "`"))
+        if token.kind == "text":
+            quote = token.text[0]
+            return Text(token.text[1:-1].replace(2 * quote, quote))
         if token.kind == "name":
             return self._function(token) if self._sees("(") else Column(token.text)
         if token.kind == "sign":

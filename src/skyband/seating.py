@@ -12,7 +12,7 @@ import pyarrow as pa
 from skyband.across_query import TopKAcross
 from skyband.algorithms import TABLE, entry, settled, with_error
 from skyband.algorithms.choose import choose_crowd
-from skyband.binding import check_columns
+from skyband.binding import check_tree
 from skyband.clock import Clock
 from skyband.errors import QueryError
 from skyband.formulas import Distance, Linear
@@ -33,6 +33,7 @@ from skyband.lanes import (
     crowd_place,
     in_scores_lane,
 )
+from skyband.pair_score import bare
 from skyband.query import Query, Threshold, TopK, TopKPairs
 from skyband.score import BoundScore, as_tree, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
@@ -81,9 +82,9 @@ def deleting(query: Query) -> str:
 def _pairs_place(query: TopKPairs, schema: pa.Schema, size: int, slide: int) -> Place:
     """The same for a query of pairs."""
     door = query.door
-    check_columns("score", str(door.score), door.scored, schema)
+    check_tree("score", door.score, schema, bare)
     if door.where is not None:
-        check_columns("condition", str(door.where), door.columns, schema)
+        check_tree("condition", door.where, schema, bare)
     timed = not isinstance(query.window, CountWindow)
     key = ("pairs", door, slide if timed else None, query.algorithm)
     return Place(query, PairTimeLane if timed else PairCountLane, key, size, slide, query.algorithm, timed=timed)

@@ -79,13 +79,14 @@ def asked(draw: st.DrawFn, kinds: tuple[str, ...], families: tuple[str, ...]) ->
             given |= {"key": "object", "stream": "stream", "value": "x", "streams": STREAMS, "k": draw(st.integers(1, 4))}
             queries.append(sb.TopKAcross(**given, **more))
         elif family == "pairs":
-            where = draw(st.sampled_from([None, "a.x > 0", "a.x != b.x or a.y > 1", {"x": (0.0, 2.0)}]))
+            texts = ["a.object != b.object", "b.stream == 'r' and a.stream != b.stream", "a.object == 'o' or b.stream == 's'"]
+            where = draw(st.sampled_from([None, "a.x > 0", "a.x != b.x or a.y > 1", {"x": (0.0, 2.0)}, *texts]))
             score = draw(st.sampled_from(["abs(a.x - b.x)", "a.x - 2 * b.y", sb.pair_distance(["x", "y"])]))
             order = draw(st.sampled_from(["asc", "desc"]))
             queries.append(sb.TopKPairs(**given, k=draw(st.integers(1, 5)), score=score, where=where, order=order))
         else:
             score = draw(st.sampled_from(["x", sb.linear({"x": 1.0, "y": 0.5}), sb.distance({"x": 1.0, "y": 1.0})]))
-            where = draw(st.sampled_from([None, {"x": (0.0, 1.5)}, "y > 0"]))
+            where = draw(st.sampled_from([None, {"x": (0.0, 1.5)}, "y > 0", "stream == 'r' or object != 'o'"]))
             order = draw(st.sampled_from(["asc", "desc"]))
             ranked = {**given, "score": score, "where": where, "order": order}
             if draw(st.booleans()):

@@ -289,6 +289,33 @@ def test_what_is_no_score_is_refused() -> None:
         condition_column(3, fields("x"))  # type: ignore[arg-type]
 
 
+# --- texts ----------------------------------------------------------------------------------------------------
+
+TEXTS = ["v == 'a'", "v != w", "not (w == '' or 'it''s' == v)", "where(v == w, 1, 0) + (v != 'a')", "v == w and exp(x) > 1"]
+
+
+def test_texts_are_compared_as_the_embedded_engine_compares_them(spark: SparkSession) -> None:
+    texts = ["a", "A", "a ", "", "it's", "ü", None]
+    pairs = [(v, w) for v in texts for w in texts]
+    x = np.arange(len(pairs)) % 3 - 1.0
+    table = pa.table({"place": np.arange(len(pairs)), "v": [v for v, _ in pairs], "w": [w for _, w in pairs], "x": x})
+    rows, trees = spark.createDataFrame(table), [parse(text) for text in TEXTS]
+    assert [is_native(tree, rows.schema) for tree in trees] == [True] * 4 + [False]
+    assert_scores_agree(rows, table, trees)
+    assert_conditions_agree(rows, table, trees)
+    careless = rows.select("place", "x", *[F.collate(name, "UTF8_LCASE").alias(name) for name in ("v", "w")])
+    assert not is_native(trees[0], careless.schema)
+    assert_conditions_agree(careless, table, trees)
+
+
+def test_texts_that_are_compared_with_numbers_are_refused() -> None:
+    schema = fields("x", v=StringType())
+    with pytest.raises(SchemaError, match="compares string with double: v == x"):
+        condition_column("v == x", schema)
+    with pytest.raises(SchemaError, match="'v' as a number, but it is of type string"):
+        condition_column("v < x", schema)
+
+
 # --- callables ------------------------------------------------------------------------------------------------
 
 

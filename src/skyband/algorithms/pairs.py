@@ -64,7 +64,8 @@ class Scoring:
         marks = np.zeros(pairs_score.MARKS, np.int64)
         marks[pairs_score.KIND] = METRICS.get(self.metric, pairs_score.EXPRESSION)
         sign = np.array([1.0 if self.order == "desc" else -1.0])
-        return Scorer(marks, sign, np.zeros(self.newer), memory[0], memory, self.before, self.program)
+        hits = np.zeros(BLOCK, np.int64)
+        return Scorer(marks, sign, np.zeros(self.newer), memory[0], memory, hits, self.before, self.program)
 
 
 class Answered(NamedTuple):

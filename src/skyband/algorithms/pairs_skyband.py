@@ -1,10 +1,11 @@
 """The K-skyband of pairs: keep the pairs that fewer than K others dominate, and rows, of which any may be in a coming pair.
 
-A new row is scored with every older row of the window, block by block. A pair lives as long as its older row, so one that
-is outranked by K pairs with older rows no older than its own can never rank again. The K-staircase says, for the age of a
-block, which score is worth looking at: of nearly all blocks no pair is, and none is written. Pairs that may matter wait in
-a list; when it is long, they join the band in one pass that rebuilds band and staircase together. Each query's answer is
-kept up from row to row, or read from the band when asked.
+A new row is scored with every older row of the window, stretch by stretch. A pair lives as long as its older row, so one
+that is outranked by K pairs with older rows no older than its own can never rank again. The K-staircase says, for the age of
+a stretch, which score is worth looking at: in nearly all none is. There scores are compared where they are computed and never
+written, which costs less than writing them, all that `supreme` does. Pairs that may matter wait in a list; when it is long,
+they join the band in one pass that rebuilds band and staircase together. Each query's answer is kept up from row to row, or
+read from the band when asked.
 
 Paper: ICDE12 V-A (SCase, Algorithms 3 and 4), IV (answers). Guarantee: exact; no smaller set of pairs is.
 Cost a row: O(N) scores, vectorized; O(√K) pairs that join, at O(log K) for every pair of the band now and then; O(1) a
@@ -38,15 +39,18 @@ from skyband.kernels import pairs_state as band
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.pairs_band import lay_segments
 from skyband.kernels.pairs_boxes import Boxes
+from skyband.kernels.pairs_score import UNWRITTEN
 from skyband.kernels.pairs_state import DEPTH, Answers, Fresh, Pairs, Segments, Skyband, Tail, Tree
 from skyband.kernels.pairs_young import settle
 from skyband.kernels.tables import Windows
 from skyband.state import pack, unpack
 
 _FIRST_ROOM = 256
+_LINE = 8  # numbers in a line of the cache
 _SPARE = 4  # a tail has room for this share of its rows more, before it is moved to the front
 _LEAST_YOUNG, _MOST_YOUNG = 64, 256  # rows that stay young when others are settled, by K; twice as many there may be
 _FRESH = 4 * _MOST_YOUNG
+_BLOCKS = 4  # in the longest segment, of scores that are compared without being written
 BOX_ROWS = 512  # rows of the shortest run
 _SLACK, _LEAST_SLACK = 4, 4  # a watched answer holds a share more than k pairs, so that it is seldom read anew
 _OF_RUNS = ("columns", "ordinal", "runs", "low", "high")  # of Boxes, to be written down
@@ -63,6 +67,7 @@ class PairSkyband(PairStructure):
         marks = np.zeros(band.MARKS, np.int64)
         marks[band.K], marks[band.SCAN] = 1, band.IDLE
         marks[band.BY_TREE] = answering == "tree"
+        marks[band.SPAN] = BLOCK * (_BLOCKS if scoring.metric and scoring.older <= UNWRITTEN else 1)
         self._state = Skyband(
             tail=_tail(scoring.older, _FIRST_ROOM),
             fresh=Fresh(np.zeros((scoring.newer, _FRESH)), np.zeros(_FRESH, np.int64)),
@@ -234,7 +239,7 @@ class PairSkyband(PairStructure):
             state.answers,
             state.tree,
             self._boxes,
-            self._scorer[:5],
+            self._scorer[:6],
         )
         return sum(array.nbytes for part in named for array in part) + state.kth.nbytes + state.heap.nbytes
 
@@ -274,7 +279,8 @@ class PairSkyband(PairStructure):
             raise StateError(
                 f"this state was made for {header['made_for']}, this structure for {mine}; restore one built alike"
             )
-        marks, columns = arrays["marks"], arrays["tail.columns"]
+        marks, columns = self._state.marks.copy(), arrays["tail.columns"]
+        marks[: band.SPAN] = arrays["marks"][: band.SPAN]
         rows, pairs = columns.shape[1], len(arrays["band.score"])
         room = rows + rows // _SPARE + BLOCK
         tail, held, k = _tail(len(columns), room), _pairs(pairs + _FIRST_ROOM), int(marks[band.K])
@@ -304,7 +310,12 @@ class PairSkyband(PairStructure):
 
 
 def _tail(columns: int, room: int) -> Tail:
-    return Tail(np.zeros((columns, room)), np.zeros(room, np.int64), np.zeros(room, np.uint8))
+    """Room for at least so many rows; every column begins with a line of the cache."""
+    room = -(-room // _LINE) * _LINE
+    raw = np.zeros(columns * room + _LINE)
+    begin = -(raw.ctypes.data // raw.itemsize) % _LINE
+    lines = raw[begin : begin + columns * room].reshape(columns, room)
+    return Tail(lines, np.zeros(room, np.int64), np.zeros(room, np.uint8))
 
 
 def _pairs(room: int) -> Pairs:

@@ -36,6 +36,7 @@ from skyband.kernels.pairs_state import (
     SEEN_ALL,
     SEGMENTS,
     SOFT,
+    SPAN,
     TAU,
     TREE,
     K,
@@ -153,13 +154,19 @@ def step_of(state, newest):
     return low
 
 
+@tiny
+def _lined_up(place):
+    """This place, or one shortly before it, at the beginning of a line of the cache: rows are then read faster."""
+    return place & ~7
+
+
 @lean
 def lay_segments(state):
-    """Cut the settled rows into segments, growing from the newest on up to a block, and read limits off the staircase.
+    """Cut the settled rows into segments, growing from the newest on, and read limits off the staircase.
     Returns the step it has come to."""
     marks, segments, ordinal = state.marks, state.segments, state.tail.ordinal
     front, step_down = marks[FRONT], marks[BAND]
-    begin = max(front - OWN_LIMITS, min(marks[HEAD], front))
+    begin = max(_lined_up(front - OWN_LIMITS + 7), min(marks[HEAD], front))
     segments.begin[0] = begin
     for place in range(front - 1, begin - 1, -1):
         newest = ordinal[place]
@@ -171,10 +178,10 @@ def lay_segments(state):
         newest = ordinal[place - 1]
         while step_down > 0 and state.kth[step_down - 1] >= newest:
             step_down -= 1
-        place -= step
+        place = _lined_up(place - step)
         segments.begin[count], segments.limit[count] = place, limit_of(state, newest, step_down)
         count += 1
-        step = min(2 * step, BLOCK)
+        step = min(2 * step, marks[SPAN])
     marks[SEGMENTS] = count
     return step_down
 
@@ -233,7 +240,7 @@ def _offer_rest(state):
     answers, count = state.answers, state.marks[PENDING]
     for q in range(len(answers.k)):
         if 0 < answers.mark[q] < count:
-            offer_waiting(state, q)
+            offer_waiting(answers, state.pending, state.marks, state.levels, q)
         if answers.mark[q] == count:
             answers.mark[q] = SEEN_ALL
 
@@ -253,9 +260,8 @@ def _offer_all(state):
 
 
 @lean
-def offer_waiting(state, q):
+def offer_waiting(answers, pending, marks, levels, q):
     """Show a query the pairs that wait since it was last shown some."""
-    answers, pending, marks = state.answers, state.pending, state.marks
     begin, upto = answers.mark[q], marks[PENDING]
     answers.mark[q] = upto
     if begin == upto:
@@ -264,8 +270,8 @@ def offer_waiting(state, q):
         best = -np.inf
         for i in range(begin, upto):
             best = max(best, pending.score[i])
-        state.levels[BEST], marks[BEST_FROM], marks[BEST_UPTO] = best, begin, upto
-    if state.levels[BEST] < asks_for(answers, q):
+        levels[BEST], marks[BEST_FROM], marks[BEST_UPTO] = best, begin, upto
+    if levels[BEST] < asks_for(answers, q):
         return
     for i in range(begin, upto):
         offer(answers, q, pending.score[i], pending.a[i], pending.b[i])

@@ -14,7 +14,7 @@ import numpy as np
 
 from skyband.kernels.jit import lean
 from skyband.kernels.pairs_band import lay_segments, limit_of, merge
-from skyband.kernels.pairs_score import KIND, L1, PRODUCT, fill, promising
+from skyband.kernels.pairs_score import KIND, L1, PRODUCT, fill, promising, reaching
 from skyband.kernels.pairs_state import BAND, DONE, HEAD, LEAF, NEXT, OUT_OF_ROOM, PENDING, REACH, RUN, RUNS, RUNS_HEAD, SCORED
 
 LEAF_ROWS = 64
@@ -95,20 +95,19 @@ def _search_run(state, boxes, scorer, r):
         leaf = node - leaves
         if leaf >= marks[LEAF]:
             place = begin + leaf * LEAF_ROWS
-            found = promising(scorer, boxes.columns, place, LEAF_ROWS, limit)
             marks[SCORED] += LEAF_ROWS
-            if found:
-                if marks[PENDING] + found > len(pending.score):
+            if promising(scorer, boxes.columns, place, LEAF_ROWS, limit):
+                if marks[PENDING] + LEAF_ROWS > len(pending.score):
                     if marks[BAND] + marks[PENDING] > len(state.band.score):
                         return False
                     merge_all(state, boxes)
                     continue
                 fill(scorer, boxes.columns, place, LEAF_ROWS)
                 wait, newest, reach = marks[PENDING], marks[NEXT], marks[REACH]
-                for i in range(LEAF_ROWS):
-                    score = sign * scorer.buffer[i]
-                    if score >= limit and boxes.ordinal[place + i] >= reach:
-                        pending.score[wait], pending.a[wait], pending.b[wait] = score, boxes.ordinal[place + i], newest
+                for hit in scorer.hits[: reaching(sign, scorer.buffer, scorer.hits, LEAF_ROWS, limit)]:
+                    a = boxes.ordinal[place + hit]
+                    if a >= reach:
+                        pending.score[wait], pending.a[wait], pending.b[wait] = sign * scorer.buffer[hit], a, newest
                         wait += 1
                 marks[PENDING] = wait
             marks[LEAF] = leaf + 1

@@ -15,7 +15,7 @@ from skyband.kernels.pairs_band import (
     read_linear,
 )
 from skyband.kernels.pairs_boxes import BOXED, lay_again, merge_all, search
-from skyband.kernels.pairs_score import fill, meet, promising
+from skyband.kernels.pairs_score import EXPRESSION, FINE, KIND, any_apart, fill, meet, promising, reaching, reaching_own, score
 from skyband.kernels.pairs_state import (
     BAND,
     BY_TREE,
@@ -66,31 +66,58 @@ class PairResults(NamedTuple):
 @lean
 def run(state, boxes, scorer, reverse, begin, older, newer, sides, windows, reach, results):
     """Take rows and answer windows, from where marks[NEXT] and marks[WINDOW] stand, until all is done or something is
-    full; returns which. reach[w]: no window from w on holds rows before it."""
-    marks = state.marks
+    full; returns which. reach[w]: no window from w on holds rows before it.
+
+    Steps that every row takes are handed the arrays they need: all there is are 600 words, as costly as scoring 500 rows."""
+    marks, tail, fresh, answers = state.marks, state.tail, state.fresh, state.answers
     while True:
         w = marks[WINDOW]
         last = w == len(windows.query)
         stop = begin + older.shape[1] if last else windows.end[w]
         marks[REACH] = max(marks[REACH], reach[w])
         while marks[NEXT] < stop:
-            code = _take(state, boxes, scorer, reverse, older, newer, sides, marks[NEXT] - begin)
-            if code != DONE:
-                return code
+            row = marks[NEXT] - begin
+            if marks[SCAN] == IDLE:
+                while marks[HEAD] < marks[STOP] and tail.ordinal[marks[HEAD]] < marks[REACH]:
+                    marks[HEAD] += 1
+                # while an answer takes up any pair, none can be put off
+                keep = marks[YOUNG] if _floor(answers, state.levels) > -np.inf else 0
+                if _is_due(marks, tail.ordinal, fresh.ordinal, boxes.marks, keep):
+                    code = _get_ready(state, boxes, reverse, keep)
+                    if code != DONE:
+                        return code
+                if sides[row] & NEWER:
+                    meet(scorer, tail.columns, newer, row)
+                    marks[SCAN], marks[RUN], marks[LEAF] = marks[STOP], 0, 0
+            if sides[row] & NEWER:
+                while _scan(marks, state.levels, state.segments, tail, state.pending, scorer) == OUT_OF_ROOM:
+                    if marks[BAND] + marks[PENDING] > len(state.band.score):
+                        return BAND_FULL
+                    merge_all(state, boxes)
+                if boxes.marks[BOXED]:
+                    code = search(state, boxes, scorer)
+                    if code != DONE:
+                        return code
+            _append(marks, tail, fresh, older, newer, sides[row], row)
         if last:
             return DONE
         q, used = windows.query[w], marks[USED]
-        if used + state.answers.k[q] > len(results.score):
+        if used + answers.k[q] > len(results.score):
             return RESULTS_FULL
-        anew = _must_read(state.answers, q, windows.first[w])
+        watched, anew = answers.mark[q] != NOT_WATCHED, _must_read(answers, q, windows.first[w])
         if anew:
             code = settle(state, boxes, reverse, 0)
             if code != DONE:
                 return code
-        changed = _answer(state, q, windows.first[w], anew)
+            _read(state, q, windows.first[w])
+        if answers.mark[q] != marks[PENDING]:
+            offer_waiting(answers, state.pending, marks, state.levels, q)
+        if not watched:
+            answers.mark[q] = NOT_WATCHED
         results.begin[w], results.size[w] = used, SAME
-        if changed and windows.report[w]:
-            marks[USED] = hand_out(state.answers, q, results, w, used)
+        if (anew or answers.changed[q] != 0) and windows.report[w]:
+            marks[USED] = hand_out(answers, q, results, w, used)
+        answers.changed[q] = 0
         marks[WINDOW] = w + 1
 
 
@@ -107,28 +134,15 @@ def hand_out(answers, q, results, w, used):
 
 
 @lean
-def _take(state, boxes, scorer, reverse, older, newer, sides, row):
-    """Form the pairs of one row with older ones, then let it be an older one itself."""
-    marks, tail, fresh = state.marks, state.tail, state.fresh
-    if marks[SCAN] == IDLE:
-        code = _get_ready(state, boxes, reverse)
-        if code != DONE:
-            return code
-        if sides[row] & NEWER:
-            meet(scorer, tail.columns, newer, row)
-            marks[SCAN], marks[RUN], marks[LEAF] = marks[STOP], 0, 0
-    if sides[row] & NEWER:
-        code = _scan(state, boxes, scorer)
-        if code == DONE and boxes.marks[BOXED]:
-            code = search(state, boxes, scorer)
-        if code != DONE:
-            return code
+def _append(marks, tail, fresh, older, newer, side, row):
+    """Let a row that has been paired with older ones be one itself."""
+    if side & NEWER:
         place = marks[FRESH_STOP]
         for j in range(newer.shape[0]):
             fresh.columns[j, place] = newer[j, row]
         fresh.ordinal[place] = marks[NEXT]
         marks[FRESH_STOP] = place + 1
-    if sides[row] & OLDER:
+    if side & OLDER:
         place = marks[STOP]
         for j in range(older.shape[0]):
             tail.columns[j, place] = older[j, row]
@@ -136,31 +150,33 @@ def _take(state, boxes, scorer, reverse, older, newer, sides, row):
         marks[STOP] = place + 1
     marks[NEXT] += 1
     marks[SCAN] = IDLE
-    return DONE
 
 
 @lean
-def _get_ready(state, boxes, reverse):
-    """Before a row comes: let pairs join, old rows go, young ones be settled, and see that there is room."""
+def _is_due(marks, ordinal, fresh, boxed, keep):
+    """Is there anything to do before a row comes? Handing over all there is costs as much as scoring hundreds of rows."""
+    due = marks[PENDING] > marks[SOFT] or marks[FRONT] < marks[HEAD] or marks[STOP] == len(ordinal)
+    due |= marks[STOP] > marks[FRONT] and marks[STOP] - marks[FRONT] >= 2 * keep
+    return due or marks[FRESH_STOP] == len(fresh) or (boxed[BOXED] and marks[STOP] - marks[HEAD] >= 2 * boxed[BOXED])
+
+
+@lean
+def _get_ready(state, boxes, reverse, keep):
+    """Before a row comes: let pairs join, rows that have left be forgotten, young ones be settled until `keep` are left, and
+    see that there is room."""
     marks, tail = state.marks, state.tail
     if marks[PENDING] > marks[SOFT]:
         if marks[BAND] + marks[PENDING] > len(state.band.score):
             return BAND_FULL
         merge_all(state, boxes)
-    while marks[HEAD] < marks[STOP] and tail.ordinal[marks[HEAD]] < marks[REACH]:
-        marks[HEAD] += 1
     if marks[FRONT] < marks[HEAD]:
         marks[FRONT] = marks[HEAD]
         state.levels[TAU] = -np.inf
         lay_again(state, boxes)
-    if marks[STOP] > marks[FRONT]:
-        keep = marks[YOUNG]
-        if _floor(state) == -np.inf:  # an answer takes up any pair: none can be put off
-            keep = 0
-        if marks[STOP] - marks[FRONT] >= 2 * keep:
-            code = settle(state, boxes, reverse, keep)
-            if code != DONE:
-                return code
+    if marks[STOP] > marks[FRONT] and marks[STOP] - marks[FRONT] >= 2 * keep:
+        code = settle(state, boxes, reverse, keep)
+        if code != DONE:
+            return code
     if marks[FRESH_STOP] == len(state.fresh.ordinal):
         _move_fresh(state)
         if marks[FRESH_STOP] == len(state.fresh.ordinal):  # few rows may be older ones: the young ones reach far back
@@ -174,13 +190,13 @@ def _get_ready(state, boxes, reverse):
 
 
 @lean
-def _floor(state):
+def _floor(answers, levels):
     """Note the least score that any watched answer may take up: -inf where one takes any, inf where none is watched."""
-    answers, floor = state.answers, np.inf
+    floor = np.inf
     for q in range(len(answers.k)):
         if answers.mark[q] != NOT_WATCHED:
             floor = min(floor, asks_for(answers, q))
-    state.levels[FLOOR] = floor
+    levels[FLOOR] = floor
     return floor
 
 
@@ -199,31 +215,36 @@ def _move_fresh(state):
 
 
 @lean
-def _scan(state, boxes, scorer):
+def _scan(marks, levels, segments, tail, pending, scorer):
     """Score the new row with the tail, from where marks[SCAN] stands; pairs that may matter wait. With young rows, only
-    those that an answer may take up do."""
-    marks, segments, tail, pending = state.marks, state.segments, state.tail, state.pending
-    place, j = marks[SCAN], 0
+    those that an answer may take up do; the newest settled rows have limits of their own, older ones one a segment. OUT_OF_ROOM
+    when no more may wait."""
+    columns, kind, newer, buffer, sign = tail.columns, scorer.marks[KIND], scorer.newer, scorer.buffer, scorer.sign[0]
+    place, j, fine = marks[SCAN], 0, marks[STOP]  # down to `fine` in small steps: a score reaches the limit somewhere
     while place > marks[HEAD]:
+        own = False
         if place > marks[FRONT]:
-            begin, limit = max(marks[FRONT], place - BLOCK), state.levels[FLOOR]
+            begin, limit = max(marks[FRONT], place - BLOCK), levels[FLOOR]
         elif place > segments.begin[0]:
-            begin, limit = max(segments.begin[0], marks[HEAD]), segments.own[place - 1 - segments.begin[0]]  # the lowest
+            begin, limit, own = max(segments.begin[0], marks[HEAD]), 0.0, True
         else:
             while segments.begin[j] >= place:
                 j += 1
-            begin, limit = max(max(segments.begin[j], marks[HEAD]), place - BLOCK), segments.limit[j]
-        found = promising(scorer, tail.columns, begin, place - begin, limit)
-        if found:
-            if marks[PENDING] + found > len(pending.score):
-                marks[SCAN] = place
-                if marks[BAND] + marks[PENDING] > len(state.band.score):
-                    return BAND_FULL
-                merge_all(state, boxes)
-                j = 0
+            begin, limit = max(segments.begin[j], marks[HEAD]), segments.limit[j]
+        if own:
+            hit = True
+        elif kind == EXPRESSION:
+            hit = promising(scorer, columns, begin, place - begin, limit)
+        else:
+            if place > fine:
+                begin = max(begin, place - FINE)
+            hit = any_apart(kind, columns, begin, place - begin, newer, buffer, sign, limit)
+            if hit and place - begin > FINE:
+                fine = begin
                 continue
-            fill(scorer, tail.columns, begin, place - begin)
-            _let_wait(state, scorer, begin, place, limit)
+        if hit and not _let_wait(marks, tail, segments, pending, scorer, begin, place, limit, own):
+            marks[SCAN] = place
+            return OUT_OF_ROOM
         marks[SCORED] += place - begin
         place = begin
     marks[SCAN] = place
@@ -231,21 +252,27 @@ def _scan(state, boxes, scorer):
 
 
 @lean
-def _let_wait(state, scorer, begin, stop, limit):
-    """Of the rows just scored, let the pairs wait that reach the limit, or where each has one of its own, that."""
-    marks, ordinal, pending = state.marks, state.tail.ordinal, state.pending
-    sign, newest, wait = scorer.sign[0], marks[NEXT], marks[PENDING]
-    young, own = begin >= marks[FRONT], marks[FRONT] > begin >= state.segments.begin[0]
-    for place in range(begin, stop):
-        turned = sign * scorer.buffer[place - begin]
-        if own:
-            limit = state.segments.own[place - state.segments.begin[0]]
-        if turned >= limit:
-            pending.score[wait], pending.a[wait], pending.b[wait] = turned, ordinal[place], newest
-            wait += 1
-            if young:
-                state.tail.early[place] = 1
+def _let_wait(marks, tail, segments, pending, scorer, begin, stop, limit, own):
+    """Of these rows, at most a block, let the pairs wait that reach the limit, or each its own. False, and none waits, when
+    there is no room for them."""
+    if own:
+        score(scorer, tail.columns, begin, stop - begin)
+        own_limits = segments.own[begin - segments.begin[0] :]
+        found = reaching_own(scorer.sign[0], scorer.buffer, scorer.hits, stop - begin, own_limits)
+    else:
+        fill(scorer, tail.columns, begin, stop - begin)
+        found = reaching(scorer.sign[0], scorer.buffer, scorer.hits, stop - begin, limit)
+    wait = marks[PENDING]
+    if wait + found > len(pending.score):
+        return False
+    for hit in scorer.hits[:found]:
+        turned, a = scorer.sign[0] * scorer.buffer[hit], tail.ordinal[begin + hit]
+        pending.score[wait], pending.a[wait], pending.b[wait] = turned, a, marks[NEXT]
+        wait += 1
+        if begin >= marks[FRONT]:
+            tail.early[begin + hit] = 1
     marks[PENDING] = wait
+    return True
 
 
 # -- answers -----------------------------------------------------------------------------------------------------
@@ -262,27 +289,12 @@ def _must_read(answers, q, first):
 
 
 @lean
-def _answer(state, q, first, anew):
-    """Bring a query's answer up to date. True if it may have changed since the window before."""
-    answers = state.answers
-    watched = answers.mark[q] != NOT_WATCHED
-    if anew:
-        _read(state, q, first)
-        answers.mark[q] = 0
-    offer_waiting(state, q)
-    if not watched:
-        answers.mark[q] = NOT_WATCHED
-    changed = anew or answers.changed[q] != 0
-    answers.changed[q] = 0
-    return changed
-
-
-@lean
 def _read(state, q, first):
     if state.marks[BY_TREE]:
         read_tree(state, q, first)
     else:
         read_linear(state, q, first)
+    state.answers.mark[q] = 0
 
 
 @lean

@@ -1,6 +1,6 @@
 """The score of a new row with each of many older ones: a block at a time, vectorized, whatever the score.
 
-Distances have loops of their own; of a block none of whose pairs can matter the scores are counted and never written.
+Distances have loops of their own; of a block none of whose pairs can matter the scores are compared and never written.
 Any other score is register code (`kernels.expression`): the older rows' columns are read where they lie, the new row's
 values fill registers, and what depends on the new row alone is computed once a row, before the first block.
 
@@ -15,9 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.expression import BLOCK, Program, apply
-from skyband.kernels.jit import lean
+from skyband.kernels.jit import lean, tiny
 
 L1, L2, PRODUCT, EXPRESSION = 0, 1, 2, 3
+UNWRITTEN = 4  # columns up to which a distance is compared where it is computed: `promising` then takes any number of rows
+FINE = 128  # rows looked through one by one where a score is known to reach the limit
 
 KIND = 0  # places in Scorer.marks
 MARKS = 1
@@ -35,6 +37,7 @@ class Scorer(NamedTuple):
     newer: np.ndarray  # float64 [newer columns]: the new row
     buffer: np.ndarray  # float64 [BLOCK]: plain scores of the block scored last; the first row of `memory`
     memory: np.ndarray  # float64 [registers, BLOCK]
+    hits: np.ndarray  # int64 [BLOCK]: places in the buffer
     before: Program  # of what depends on the new row alone
     program: Program  # of all the rest
 
@@ -67,20 +70,49 @@ def _run(program, columns, memory, begin, count):
 
 @lean
 def promising(scorer, columns, begin, count, limit):
-    """How many of the `count` older rows from the place `begin` on have a turned score of at least `limit` with the new
-    row; of L2, perhaps a few more. No score is NaN that counts, no `limit` that is NaN lets any in."""
+    """Has any of the `count` older rows from the place `begin` on a turned score of at least `limit` with the new row? Of L2,
+    True perhaps a little below it. A score that is NaN counts for nothing, a `limit` that is NaN lets none in.
+
+    The comparison is part of the loop that computes scores, and no score is written: this costs less than writing them.
+    """
     kind, sign = scorer.marks[KIND], scorer.sign[0]
     if kind == EXPRESSION:
         _run(scorer.program, columns, scorer.memory, begin, count)
-        found, scores = 0, scorer.buffer[:count]
+        hit, scores = False, scorer.buffer[:count]
         for i in range(count):
-            found += sign * scores[i] >= limit
-        return found
+            hit |= sign * scores[i] >= limit
+        return hit
+    return any_apart(kind, columns, begin, count, scorer.newer, scorer.buffer, sign, limit)
+
+
+@tiny
+def any_apart(kind, columns, begin, count, newer, out, sign, limit):
+    """`promising` of a distance, for callers to whom handing over a whole scorer costs too much."""
     if kind == L1:
-        return _count_l1(columns, begin, count, scorer.newer, scorer.buffer, sign, limit)
+        return _any_l1(columns, begin, count, newer, out, sign, limit)
     if kind == PRODUCT:
-        return _count_product(columns, begin, count, scorer.newer, scorer.buffer, sign, limit)
-    return _count_l2(columns, begin, count, scorer.newer, scorer.buffer, sign, _of_squares(sign, limit))
+        return _any_product(columns, begin, count, newer, out, sign, limit)
+    return _any_l2(columns, begin, count, newer, out, sign, _of_squares(sign, limit))
+
+
+@lean
+def reaching(sign, buffer, hits, count, limit):
+    """Note which of the first `count` scores in the buffer reach `limit`, in `hits`; how many they are."""
+    scores, found = buffer[:count], 0
+    for i in range(count):
+        hits[found] = i  # written in any case: a branch would cost more
+        found += sign * scores[i] >= limit
+    return found
+
+
+@lean
+def reaching_own(sign, buffer, hits, count, limits):
+    """The same where each has a limit of its own."""
+    scores, own, found = buffer[:count], limits[:count], 0
+    for i in range(count):
+        hits[found] = i
+        found += sign * scores[i] >= own[i]
+    return found
 
 
 @lean
@@ -166,71 +198,94 @@ def _product(columns, begin, count, upto, newer, out):
 
 
 @lean
-def _count_l1(columns, begin, count, newer, out, sign, limit):
-    """The last one or two columns are added and compared in one pass, without writing."""
-    d, end, found = columns.shape[0], begin + count, 0
-    x, v = columns[d - 1, begin:end], newer[d - 1]
+def _any_l1(columns, begin, count, newer, out, sign, limit):
+    """Of more than four columns all but the last two are added up first; no more than a block then."""
+    d, end, hit = columns.shape[0], begin + count, False
+    x, v = columns[0, begin:end], newer[0]
     if d == 1:
         for i in range(count):
-            found += sign * abs(x[i] - v) >= limit
-        return found
+            hit |= sign * abs(x[i] - v) >= limit
+        return hit
+    y, w = columns[1, begin:end], newer[1]
     if d == 2:
-        y, w = columns[0, begin:end], newer[0]
         for i in range(count):
-            found += sign * (abs(y[i] - w) + abs(x[i] - v)) >= limit
-        return found
+            hit |= sign * (abs(x[i] - v) + abs(y[i] - w)) >= limit
+        return hit
+    z, u = columns[2, begin:end], newer[2]
     if d == 3:
-        y, w, z, u = columns[0, begin:end], newer[0], columns[1, begin:end], newer[1]
         for i in range(count):
-            found += sign * (abs(y[i] - w) + abs(z[i] - u) + abs(x[i] - v)) >= limit
-        return found
+            hit |= sign * (abs(x[i] - v) + abs(y[i] - w) + abs(z[i] - u)) >= limit
+        return hit
+    t, r = columns[3, begin:end], newer[3]
+    if d == 4:
+        for i in range(count):
+            hit |= sign * (abs(x[i] - v) + abs(y[i] - w) + abs(z[i] - u) + abs(t[i] - r)) >= limit
+        return hit
     _l1(columns, begin, count, d - 2, newer, out)
-    o, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2]
+    o, x, v, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2], columns[d - 1, begin:end], newer[d - 1]
     for i in range(count):
-        found += sign * (o[i] + abs(y[i] - w) + abs(x[i] - v)) >= limit
-    return found
+        hit |= sign * (o[i] + abs(x[i] - v) + abs(y[i] - w)) >= limit
+    return hit
 
 
 @lean
-def _count_l2(columns, begin, count, newer, out, sign, limit):
-    d, end, found = columns.shape[0], begin + count, 0
-    x, v = columns[d - 1, begin:end], newer[d - 1]
+def _any_l2(columns, begin, count, newer, out, sign, limit):
+    """As `_any_l1`, of sums of squares."""
+    d, end, hit = columns.shape[0], begin + count, False
+    x, v = columns[0, begin:end], newer[0]
     if d == 1:
         for i in range(count):
-            found += sign * ((x[i] - v) * (x[i] - v)) >= limit
-        return found
+            hit |= sign * ((x[i] - v) * (x[i] - v)) >= limit
+        return hit
+    y, w = columns[1, begin:end], newer[1]
     if d == 2:
-        y, w = columns[0, begin:end], newer[0]
         for i in range(count):
-            found += sign * ((y[i] - w) * (y[i] - w) + (x[i] - v) * (x[i] - v)) >= limit
-        return found
-    _squares(columns, begin, count, d - 2, newer, out)
-    o, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2]
-    for i in range(count):
-        found += sign * (o[i] + (y[i] - w) * (y[i] - w) + (x[i] - v) * (x[i] - v)) >= limit
-    return found
-
-
-@lean
-def _count_product(columns, begin, count, newer, out, sign, limit):
-    d, end, found = columns.shape[0], begin + count, 0
-    x, v = columns[d - 1, begin:end], newer[d - 1]
-    if d == 1:
-        for i in range(count):
-            found += sign * abs(x[i] - v) >= limit
-        return found
-    if d == 2:
-        y, w = columns[0, begin:end], newer[0]
-        for i in range(count):
-            found += sign * (abs(y[i] - w) * abs(x[i] - v)) >= limit
-        return found
+            hit |= sign * ((x[i] - v) * (x[i] - v) + (y[i] - w) * (y[i] - w)) >= limit
+        return hit
+    z, u = columns[2, begin:end], newer[2]
     if d == 3:
-        y, w, z, u = columns[0, begin:end], newer[0], columns[1, begin:end], newer[1]
         for i in range(count):
-            found += sign * (abs(y[i] - w) * abs(z[i] - u) * abs(x[i] - v)) >= limit
-        return found
-    _product(columns, begin, count, d - 2, newer, out)
-    o, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2]
+            hit |= sign * ((x[i] - v) * (x[i] - v) + (y[i] - w) * (y[i] - w) + (z[i] - u) * (z[i] - u)) >= limit
+        return hit
+    t, r = columns[3, begin:end], newer[3]
+    if d == 4:
+        for i in range(count):
+            both = (x[i] - v) * (x[i] - v) + (y[i] - w) * (y[i] - w)
+            hit |= sign * (both + (z[i] - u) * (z[i] - u) + (t[i] - r) * (t[i] - r)) >= limit
+        return hit
+    _squares(columns, begin, count, d - 2, newer, out)
+    o, x, v, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2], columns[d - 1, begin:end], newer[d - 1]
     for i in range(count):
-        found += sign * (o[i] * abs(y[i] - w) * abs(x[i] - v)) >= limit
-    return found
+        hit |= sign * (o[i] + (x[i] - v) * (x[i] - v) + (y[i] - w) * (y[i] - w)) >= limit
+    return hit
+
+
+@lean
+def _any_product(columns, begin, count, newer, out, sign, limit):
+    """As `_any_l1`, of products."""
+    d, end, hit = columns.shape[0], begin + count, False
+    x, v = columns[0, begin:end], newer[0]
+    if d == 1:
+        for i in range(count):
+            hit |= sign * abs(x[i] - v) >= limit
+        return hit
+    y, w = columns[1, begin:end], newer[1]
+    if d == 2:
+        for i in range(count):
+            hit |= sign * (abs(x[i] - v) * abs(y[i] - w)) >= limit
+        return hit
+    z, u = columns[2, begin:end], newer[2]
+    if d == 3:
+        for i in range(count):
+            hit |= sign * (abs(x[i] - v) * abs(y[i] - w) * abs(z[i] - u)) >= limit
+        return hit
+    t, r = columns[3, begin:end], newer[3]
+    if d == 4:
+        for i in range(count):
+            hit |= sign * (abs(x[i] - v) * abs(y[i] - w) * abs(z[i] - u) * abs(t[i] - r)) >= limit
+        return hit
+    _product(columns, begin, count, d - 2, newer, out)
+    o, x, v, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2], columns[d - 1, begin:end], newer[d - 1]
+    for i in range(count):
+        hit |= sign * (o[i] * abs(x[i] - v) * abs(y[i] - w)) >= limit
+    return hit

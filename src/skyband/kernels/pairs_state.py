@@ -37,7 +37,8 @@ FRONT = 22  # place of the first young row in the tail; those before it are sett
 YOUNG = 23  # rows that stay young when others are settled
 FRESH_HEAD = 24  # place of the first fresh row that a young row may be paired with
 FRESH_STOP = 25
-MARKS = 26
+SPAN = 26  # rows of the longest segment
+MARKS = 27
 
 # places in levels
 BEST = 0  # the best score among some of the pairs waiting

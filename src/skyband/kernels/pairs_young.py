@@ -11,7 +11,7 @@ from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean
 from skyband.kernels.pairs_band import limit_of, push, replace_least, step_of
 from skyband.kernels.pairs_boxes import lay_again, merge_all
-from skyband.kernels.pairs_score import fill, meet, promising
+from skyband.kernels.pairs_score import EXPRESSION, FINE, KIND, any_apart, fill, meet, promising, reaching
 from skyband.kernels.pairs_state import (
     BAND,
     DONE,
@@ -44,42 +44,54 @@ def settle(state, boxes, reverse, keep):
             state.levels[TAU] = _best_of_young(state, reverse, marks[STOP] - left)
         elif keep == 0:
             left = 0
-        while marks[STOP] - marks[FRONT] > left:
-            if not _settle_row(state, boxes, reverse, marks[FRONT]):
-                return OUT_OF_ROOM
-            marks[FRONT] += 1
+        if not _settle_rows(state, boxes, reverse, marks[STOP] - left):
+            return OUT_OF_ROOM
     lay_again(state, boxes)
     return DONE
 
 
 @lean
-def _settle_row(state, boxes, reverse, row):
-    """Score a young row with the newer ones; let pairs wait that the limit for its age lets in, save those that have joined
-    before. False when the band has no room."""
+def _settle_rows(state, boxes, reverse, stop):
+    """Score the young rows before the place `stop` with the newer ones; let pairs wait that the limit for their age lets in,
+    save those that have joined before. False when the band has no room."""
     marks, tail, fresh, pending = state.marks, state.tail, state.fresh, state.pending
-    sign, a = reverse.sign[0], tail.ordinal[row]
-    begin = _newer_than(state, a)
-    if begin < marks[FRESH_STOP]:
-        meet(reverse, fresh.columns, tail.columns, row)
-    while begin < marks[FRESH_STOP]:
-        count, limit = min(BLOCK, marks[FRESH_STOP] - begin), limit_of(state, a, step_of(state, a))
-        found = promising(reverse, fresh.columns, begin, count, limit)
-        if found:
-            if marks[PENDING] + found > len(pending.score):
-                tail.early[row] = 1  # what waits of this row must not join twice
-                if marks[BAND] + marks[PENDING] > len(state.band.score):
-                    return False
-                merge_all(state, boxes)
-                continue
-            fill(reverse, fresh.columns, begin, count)
-            for i in range(count):
-                turned, b = sign * reverse.buffer[i], fresh.ordinal[begin + i]
-                if turned >= limit and not (tail.early[row] and _has_joined(state, turned, a, b)):
-                    wait = marks[PENDING]
-                    pending.score[wait], pending.a[wait], pending.b[wait] = turned, a, b
-                    marks[PENDING] = wait + 1
-        marks[SCORED] += count
-        begin += count
+    kind, sign, first = reverse.marks[KIND], reverse.sign[0], tail.ordinal[marks[FRONT]]
+    begin, step = _newer_than(state, first), step_of(state, first)
+    while marks[FRONT] < stop:
+        row = marks[FRONT]
+        a = tail.ordinal[row]
+        while begin < marks[FRESH_STOP] and fresh.ordinal[begin] <= a:
+            begin += 1
+        if begin < marks[FRESH_STOP]:
+            meet(reverse, fresh.columns, tail.columns, row)
+        at = begin
+        while at < marks[FRESH_STOP]:
+            while step < marks[BAND] and state.kth[step] < a:
+                step += 1
+            count, limit = min(FINE, marks[FRESH_STOP] - at), limit_of(state, a, step)
+            if kind == EXPRESSION:
+                hit = promising(reverse, fresh.columns, at, count, limit)
+            else:
+                hit = any_apart(kind, fresh.columns, at, count, reverse.newer, reverse.buffer, sign, limit)
+            if hit:
+                fill(reverse, fresh.columns, at, count)
+                found, wait = reaching(sign, reverse.buffer, reverse.hits, count, limit), marks[PENDING]
+                if wait + found > len(pending.score):
+                    tail.early[row] = 1  # what waits of this row must not join twice
+                    if marks[BAND] + marks[PENDING] > len(state.band.score):
+                        return False
+                    merge_all(state, boxes)
+                    step = step_of(state, a)
+                    continue
+                for i in reverse.hits[:found]:
+                    turned, b = sign * reverse.buffer[i], fresh.ordinal[at + i]
+                    if not (tail.early[row] and _has_joined(state, turned, a, b)):
+                        pending.score[wait], pending.a[wait], pending.b[wait] = turned, a, b
+                        wait += 1
+                        marks[PENDING] = wait
+            marks[SCORED] += count
+            at += count
+        marks[FRONT] = row + 1
     return True
 
 
@@ -101,22 +113,23 @@ def _best_of_young(state, reverse, first):
     """The K-th best score among the pairs of the young rows from the place `first` on, or -inf."""
     marks, tail, best = state.marks, state.tail, state.best_young
     k, held, sign = marks[K], 0, reverse.sign[0]
+    begin = _newer_than(state, tail.ordinal[first])
     for row in range(first, marks[STOP]):
-        begin = _newer_than(state, tail.ordinal[row])
+        while begin < marks[FRESH_STOP] and state.fresh.ordinal[begin] <= tail.ordinal[row]:
+            begin += 1
         count = min(BLOCK, marks[FRESH_STOP] - begin)
         if count <= 0:
-            continue
+            break
         meet(reverse, state.fresh.columns, tail.columns, row)
         limit = best[0] if held == k else -np.inf
-        if promising(reverse, state.fresh.columns, begin, count, limit) == 0:
+        if not promising(reverse, state.fresh.columns, begin, count, limit):
             continue
         fill(reverse, state.fresh.columns, begin, count)
-        for i in range(count):
-            turned = sign * reverse.buffer[i]
+        for hit in reverse.hits[: reaching(sign, reverse.buffer, reverse.hits, count, limit)]:
+            turned = sign * reverse.buffer[hit]
             if held < k:
-                if turned == turned:
-                    push(best, held, turned)
-                    held += 1
+                push(best, held, turned)
+                held += 1
             elif turned > best[0]:
                 replace_least(best, k, turned)
     return best[0] if held == k else -np.inf

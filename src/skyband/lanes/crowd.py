@@ -10,9 +10,9 @@ from typing import Any, cast
 import numpy as np
 
 from skyband.algorithms import load, settled
-from skyband.binding import numbers
+from skyband.binding import column_values
 from skyband.changes import NO_EVENTS, Emitted
-from skyband.expression import Call, Column, Tree
+from skyband.expression import Call, Column, Tree, without_texts
 from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
 from skyband.lanes.base import Lane, Place, Rows
@@ -153,7 +153,8 @@ class CrowdLane(Lane):
 
     def _points(self, rows: Rows) -> np.ndarray:
         """The numbers of the rows: float64 [attributes, rows]."""
-        return np.stack([numbers(rows.table.column(name)) for name in self.structure.attributes])
+        known = column_values(self.structure.attributes, rows.table)
+        return np.stack([known[name] for name in self.structure.attributes])
 
     def _emit(self, query: np.ndarray, ends: np.ndarray, results: Results, emission: np.ndarray) -> Emitted:
         from skyband.kernels.emission import count_events, emit
@@ -271,9 +272,9 @@ def _asked(place: Place) -> RankedQuery:
 
 
 def attributes_of(query: RankedQuery) -> tuple[str, ...]:
-    """The columns that a query's score and `where` read, in the order of their names."""
+    """The columns that a query's score and `where` read, in the order of their names; comparisons with texts among them."""
     trees = [as_tree(query.score), where_key(query.where)]
-    return tuple(sorted({name for tree in trees if tree is not None for name in tree.columns()}))
+    return tuple(sorted({name for tree in trees if tree is not None for name in without_texts(tree).columns()}))
 
 
 def _ranking(query: RankedQuery) -> Linear | Distance | Call:
@@ -284,7 +285,8 @@ def _ranking(query: RankedQuery) -> Linear | Distance | Call:
     if isinstance(tree, Column):
         return Linear(((tree.name, 1.0),))
     assert isinstance(tree, Call)
-    return tree
+    plain = without_texts(tree)
+    return plain if isinstance(plain, Call) else Linear(((plain.columns()[0], 1.0),))
 
 
 def _region(query: RankedQuery) -> tuple[tuple[str, float, float], ...]:
@@ -297,4 +299,4 @@ def _region(query: RankedQuery) -> tuple[tuple[str, float, float], ...]:
 
 
 def _condition(query: RankedQuery) -> Tree | None:
-    return where_tree(query.where) if isinstance(query.where, str) else None
+    return without_texts(where_tree(query.where)) if isinstance(query.where, str) else None

@@ -14,14 +14,16 @@ import pyarrow as pa
 
 from skyband.algorithms import build_pairs
 from skyband.algorithms.choose import choose_pairs
-from skyband.binding import numbers
+from skyband.binding import compared, is_text, numbers
 from skyband.changes import Emitted
 from skyband.evaluation import compute
+from skyband.expression import comparison
 from skyband.kernels.tables import Windows
 from skyband.lanes.base import Lane, Names, Place
 from skyband.live import LiveRows
 from skyband.pair_score import NEWER, OLDER, PairDoor
 from skyband.pairs_query import TopKPairs
+from skyband.texts import LiveTexts
 
 if TYPE_CHECKING:
     from skyband.algorithms.pairs import Answered, PairStructure
@@ -46,6 +48,7 @@ class PairLane(Lane):
         self.structure: PairStructure = build_pairs(self.algorithm, scoring)
         self.structure.begin_at(self._first_ordinal())
         self.conditions = [(self.pair_door.side_condition(side), bit) for side, bit in _SIDES]
+        self.texts = LiveTexts()
         self.sinces: list[int] = []
         self.live = LiveRows(None, by_arrival=not place.timed)
         self.reported: Reported = _nothing_reported()
@@ -85,9 +88,10 @@ class PairLane(Lane):
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    def _columns(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What rows bring as older and as newer ones, which of the two they may be, and which lack a column of the score."""
-        known = {name: numbers(table.column(name)) for name in self.pair_door.columns}
+    def _columns(self, table: pa.Table, moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What rows bring as older and as newer ones, which of the two they may be, and which lack a column of the score.
+        `moments`: what they will leave by, an ordinal or a time."""
+        known = {name: self._values(name, table, moments) for name in self.pair_door.reads}
         rows = table.num_rows
         sides = np.zeros(rows, np.uint8)
         for condition, bit in self.conditions:
@@ -103,6 +107,13 @@ class PairLane(Lane):
             sides[missing] = 0  # no pair of theirs has a score
         older, newer = (_stacked([known[name] for name in names], rows) for names in (self.older, self.newer))
         return older, newer, sides, missing
+
+    def _values(self, name: str, table: pa.Table, moments: np.ndarray) -> np.ndarray:
+        """What a column counts as: its numbers, or those of its texts."""
+        if comparison(name) is not None:
+            return compared(name, table)
+        column = table.column(name)
+        return self.texts.numbers(column, moments) if is_text(column.type) else numbers(column)
 
     def _answer(
         self, older: np.ndarray, newer: np.ndarray, sides: np.ndarray, seq: np.ndarray | None, windows: Windows, reach: int
@@ -193,22 +204,32 @@ class PairLane(Lane):
         self.live.thin(self.floor)
 
     def figures(self, at: int) -> dict[str, Any]:
-        found = {"algorithm": self.algorithm, "candidates": self.candidates, "bytes": self.structure.nbytes + self.live.nbytes}
+        found = {"algorithm": self.algorithm, "candidates": self.candidates, "bytes": self._nbytes}
         return found | self.structure.figures()
 
     @property
     def candidates(self) -> int:
         return self.structure.candidates
 
+    @property
+    def _nbytes(self) -> int:
+        return self.structure.nbytes + self.live.nbytes + self.texts.nbytes
+
     # -- state ---------------------------------------------------------------------------------------------------
 
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        texts, of_texts = self.texts.save()
         header = (
             self.header()
-            | {"algorithm": self.algorithm, "sinces": self.sinces, "reach": self.reach, "floor": self.floor}
+            | {"algorithm": self.algorithm, "sinces": self.sinces, "reach": self.reach, "floor": self.floor, "texts": texts}
             | self._numbers()
         )
-        arrays = {"structure": np.frombuffer(self.structure.snapshot(), np.uint8), **self.live.save(), **self._arrays()}
+        arrays = {
+            "structure": np.frombuffer(self.structure.snapshot(), np.uint8),
+            **self.live.save(),
+            **self._arrays(),
+            **of_texts,
+        }
         arrays |= {f"ranked.{at}": member.ranked for at, member in enumerate(self.members)}
         return header, arrays | {f"reported.{name}": column for name, column in self.reported._asdict().items()}
 
@@ -225,6 +246,8 @@ class PairLane(Lane):
         lane.sinces, lane.reach, lane.floor = list(header["sinces"]), header["reach"], header["floor"]
         lane.structure.restore(arrays["structure"].tobytes())
         lane.live.restore(arrays)
+        if "texts" in header:  # not in what was saved before texts could be compared
+            lane.texts.restore(header["texts"], arrays)
         reported = type(lane.reported)
         lane.reported = reported(*(arrays[f"reported.{name}"] for name in reported._fields))
         lane._restore(header, arrays)

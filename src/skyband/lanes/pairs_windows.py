@@ -24,18 +24,20 @@ class PairCountLane(PairLane):
         return False
 
     def take(self, rows: Rows) -> tuple[Emitted, Names]:
-        older, newer, sides, missing = self._columns(rows.table)
+        before = self.structure.next
+        seen = before + rows.table.num_rows
+        older, newer, sides, missing = self._columns(rows.table, np.arange(before, seen))
         for member in self.members:
             member.count(len(sides), 0, int(np.count_nonzero(missing)))
-        before = self.structure.next
-        seen = before + len(sides)
         windows = in_order_of_end(
             [
                 count_windows(q, m.size, m.slide, since, before, seen, last_only=m.emission == 0)
                 for q, (m, since) in enumerate(zip(self.members, self.sinces, strict=True))
             ]
         )
-        return self._answer(older, newer, sides, None, windows, self._next_reach(seen))
+        answered = self._answer(older, newer, sides, None, windows, self._next_reach(seen))
+        self.texts.forget_before(self.reach)
+        return answered
 
     def _next_reach(self, seen: int) -> int:
         """First row of the earliest window to come."""
@@ -72,7 +74,7 @@ class PairTimeLane(PairLane):
 
     def take(self, rows: Rows) -> tuple[Emitted, Names]:
         assert rows.times is not None
-        older, newer, sides, missing = self._columns(rows.table)
+        older, newer, sides, missing = self._columns(rows.table, rows.times)
         late = rows.late(self.slide)
         on_time = np.ones(len(sides), bool) if late is None else ~late
         counts = len(sides), int(np.count_nonzero(~on_time)), int(np.count_nonzero(missing & on_time))
@@ -104,11 +106,14 @@ class PairTimeLane(PairLane):
             held = time_windows(q, m.size, m.slide, self.closed, upto, self.pane_time, self.pane_begin, self.fed, m.emission)
             parts.append(held._replace(first=np.maximum(held.first, since)))
         self.closed = upto
-        gone = int(np.searchsorted(self.pane_time, upto - max(member.size for member in self.members)))
+        earliest = upto - max(member.size for member in self.members)
+        gone = int(np.searchsorted(self.pane_time, earliest))
         self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
         reach = int(self.pane_begin[0]) if len(self.pane_begin) else self.fed
         older, newer = columns[: len(self.older)], columns[len(self.older) :]
-        return self._answer(older, newer, sides, seq, in_order_of_end(parts), reach)
+        answered = self._answer(older, newer, sides, seq, in_order_of_end(parts), reach)
+        self.texts.forget_before(earliest)
+        return answered
 
     def needed(self, base: int = 0) -> np.ndarray:
         waiting = self.open.seq[self.open.seq >= base]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from skyband.binding import numbers
+from skyband.binding import column_values
 from skyband.query import TopKPairs
 from skyband.spark.needs import ELSEWHERE, Everything, emptied, judged
 from skyband.spark.plan import PART, TIE, TIME, Plan
@@ -70,8 +70,8 @@ def unknown_to(plan: Plan, rows: pa.Table) -> list[Array]:
         else:
             assert isinstance(query, TopKPairs)
             missing = np.zeros(len(rows), bool)
-            for name in query.door.scored:
-                missing |= np.isnan(numbers(rows.column(name)))
+            for values in column_values(query.door.scored, rows).values():
+                missing |= np.isnan(values)
             found.append(missing)
     return found + [one.refused for one in across.values()]
 

@@ -7,6 +7,8 @@ agree with ours in every case, and run by the JVM at the speed of generated code
     value    double;  unknown is NaN     what arithmetic gives and takes
     truth    boolean; unknown is null    what conditions give and take: SQL's three-valued and, or, not are ours
 
+Texts are compared as they are, byte for byte; where a column has another collation, by Python.
+
 What the JVM does not give to the last bit goes to Python, the whole expression in one Arrow UDF: exp, log,
 log1p, sin, cos and ** (the C library's), decimal columns (Arrow's rounding), and callables. So do expressions
 too large for Catalyst, which has no `let`: x / y must be written with two copies of each operand, and what
@@ -19,7 +21,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from functools import lru_cache, reduce
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import pyarrow as pa
 import pyspark.sql.functions as F
@@ -27,12 +29,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, DecimalType, DoubleType, StructType, UserDefinedType
+from pyspark.sql.types import DataType, DecimalType, DoubleType, StringType, StructType, UserDefinedType
 
 from skyband.binding import BoundScore, bind_callable, bind_tree
 from skyband.errors import SchemaError
 from skyband.evaluation import evaluate
-from skyband.expression import COMPARISONS, Call, Column, Number, Tree
+from skyband.expression import COMPARISONS, EQUALITIES, Call, Column, Number, Text, Tree
 from skyband.score import Score, Where, as_tree, where_tree
 
 LARGEST_NATIVE = 300  # nodes that Catalyst meets while planning, repetitions included
@@ -63,7 +65,7 @@ def condition_column(where: Where | Tree, schema: StructType) -> SparkColumn:
 
     SchemaError as of `score_column`.
     """
-    tree = where if isinstance(where, Number | Column | Call) else where_tree(where)
+    tree = where if isinstance(where, Number | Text | Column | Call) else where_tree(where)
     bound = _bound(tree, schema, "condition")
     truth = _Writer(schema).truth(tree) if is_native(tree, schema) else _is_true(_by_python(bound))
     return F.coalesce(truth, F.lit(False))
@@ -76,7 +78,7 @@ def is_native(tree: Tree, schema: StructType) -> bool:
         tree.size <= LARGEST_NATIVE
         and tree.depth <= DEEPEST_NATIVE
         and _size(tree) <= LARGEST_NATIVE
-        and not any(isinstance(types[name], DecimalType) for name in tree.columns())
+        and not any(isinstance(types[name], DecimalType) or _has_collation(types[name]) for name in tree.columns())
     )
 
 
@@ -140,6 +142,11 @@ def _types(schema: StructType) -> dict[str, DataType]:
     return {field.name: field.dataType for field in schema.fields}
 
 
+def _has_collation(kind: DataType) -> bool:
+    """Whether Spark takes other texts for equal than we do."""
+    return isinstance(kind, StringType) and not kind.isUTF8BinaryCollation()
+
+
 def _column(name: str) -> SparkColumn:
     return F.col(f"`{name.replace('`', '``')}`")
 
@@ -167,6 +174,8 @@ def _flat(tree: Tree) -> _Flat:
         return (("number", tree.value.hex()),)  # a text, because 0.0 and -0.0 are one key
     if isinstance(tree, Column):
         return (("column", tree.name),)
+    if isinstance(tree, Text):
+        return (("text", tree.value),)
     return (*[step for argument in tree.args for step in _flat(argument)], (tree.op, len(tree.args)))
 
 
@@ -179,6 +188,8 @@ def _grown(steps: _Flat) -> Tree:
             grown.append(Number(float.fromhex(str(operand))))
         elif what == "column":
             grown.append(Column(str(operand)))
+        elif what == "text":
+            grown.append(Text(str(operand)))
         else:
             first = len(grown) - int(operand)
             grown[first:] = [Call(what, tuple(grown[first:]))]
@@ -190,7 +201,7 @@ def _grown(steps: _Flat) -> Tree:
 
 def _constant(tree: Tree) -> float | None:
     """The value of an expression without columns."""
-    return None if tree.columns() else float(evaluate(tree, {}, 1)[0])
+    return None if isinstance(tree, Text) or tree.columns() else float(evaluate(tree, {}, 1)[0])
 
 
 def _is_square(tree: Call) -> bool:
@@ -202,7 +213,7 @@ def _size(tree: Tree) -> float:
     constant = _constant(tree)
     if constant is not None:
         return math.inf if constant == 0 and math.copysign(1.0, constant) < 0 else 1  # to Catalyst -0 is the literal 0
-    if isinstance(tree, Column):
+    if isinstance(tree, Column | Text):
         return 1
     assert isinstance(tree, Call)
     if tree.op in _TRUTHS:
@@ -282,10 +293,16 @@ class _Writer:
         """A boolean; unknown is null."""
         if not isinstance(tree, Call) or tree.op not in _TRUTHS:
             return _is_true(self.value(tree))
+        texts = [one for one in tree.args if self._is_text(one)] if tree.op in EQUALITIES else []
+        if texts:  # then both are
+            return _TRUTHS[tree.op](*[F.lit(one.value) if isinstance(one, Text) else _column(one.name) for one in texts])
         if tree.op in COMPARISONS:
             return _TRUTHS[tree.op](*[_known_or_null(self.value(argument)) for argument in tree.args])
         truths = [self.truth(argument) for argument in tree.args]
         return ~truths[0] if tree.op == "not" else reduce(_TRUTHS[tree.op], truths)
+
+    def _is_text(self, tree: Tree) -> TypeGuard[Text | Column]:
+        return isinstance(tree, Text) or (isinstance(tree, Column) and isinstance(self.types[tree.name], StringType))
 
     def _commuted(self, tree: Call) -> SparkColumn:
         """Sums of sums and products of products, each kept apart from the one around it."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.algorithms.choose import MANY
+from skyband.expression import comparison
 from skyband.lanes import attributes_of
 from skyband.monitor import Monitor
 from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross, TopKPairs
@@ -50,8 +51,10 @@ def _warm_shards(queries: list[Query]) -> None:
             columns |= {query.key: np.arange(_ROWS) % 9, query.stream: [query.streams[0]] * _ROWS}
             columns.setdefault(query.value, np.full(_ROWS, cast(Any, query.ranges)[query.streams[0]][0]))
         else:
-            names = query.door.columns if isinstance(query, TopKPairs) else attributes_of(query)
-            columns |= {name: columns.get(name, numbers) for name in names}
+            for name in query.door.reads if isinstance(query, TopKPairs) else attributes_of(query):
+                compares = comparison(name)  # with a text, or not
+                column = name if compares is None else compares[0]
+                columns[column] = columns.get(column, numbers) if compares is None else [compares[2]] * _ROWS
     monitor = Monitor([replace(query, window=CountWindow(_ROWS // 2, _ROWS // 8)) for query in queries])
     monitor.push(columns)
     monitor_from_bytes(Monitor, monitor_to_bytes(monitor), {})
