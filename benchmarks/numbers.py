@@ -76,9 +76,7 @@ def hundred_queries(emit: str) -> list[sb.TopK]:
     ]
 
 
-def answer_every_window(
-    queries: list[sb.TopK], scores: np.ndarray, batch: int, skip: int, *, whole: bool
-) -> tuple[float, int]:
+def answer_every_window(queries: list[sb.TopK], scores: np.ndarray, batch: int, skip: int, *, whole: bool) -> tuple[float, int]:
     """Seconds and windows of one shared structure that answers every window of `queries`, the first `skip` rows not
     counted: by all its rows, or by those that differ from the window before. What happens to the answers is left out."""
     spans = [(query.window.size, query.window.slide) for query in queries if isinstance(query.window, sb.CountWindow)]

@@ -14,7 +14,7 @@ from skyband.algorithms.shared import SharedViews
 from skyband.kernels.ladder import LEAF
 from skyband.kernels.live import live_rows
 from skyband.kernels.tables import SAME, Ceilings, Windows
-from skyband.schedule import count_windows
+from skyband.schedule import all_count_windows, count_windows, in_order_of_end
 
 Query = tuple[int, int, int]
 
@@ -230,3 +230,15 @@ def test_check_invariants_sees_a_wrong_view() -> None:
     shared._state.ranking[:2] = shared._state.ranking[1::-1]
     with pytest.raises(AssertionError):
         shared.check_invariants()
+
+
+@given(st.lists(st.tuples(queries(3000), st.booleans()), min_size=2, max_size=5), *[st.integers(0, 5000)] * 3)
+@settings(max_examples=60, deadline=None)
+def test_windows_of_many_queries_are_listed_in_order(asked: list[tuple[Query, bool]], since: int, more: int, rows: int) -> None:
+    """In one pass, and as if each query's windows were listed and all of them sorted."""
+    spans, report = [(size, slide) for (size, slide, _), _ in asked], [told for _, told in asked]
+    after, upto = since + more, since + more + rows
+    comp = all_count_windows(spans, report, since, after, upto)
+    each = [count_windows(q, *span, since, after, upto, last_only=not report[q]) for q, span in enumerate(spans)]
+    ref = in_order_of_end(each)
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(comp, ref, strict=True))

@@ -39,12 +39,14 @@ def all_count_windows(spans: list[tuple[int, int]], report: list[bool], since: i
         return count_windows(0, *spans[0], since, after, upto, last_only=not report[0])
     from skyband.kernels.listing import list_windows
 
-    sizes, slides, told = np.array(spans, np.int64)[:, 0].copy(), np.array(spans, np.int64)[:, 1].copy(), np.array(report)
+    sizes, slides = np.array(spans, np.int64).T.copy()
+    told = np.array(report)
     each = upto // slides - after // slides
     asked = int(np.where(told, each, np.minimum(each, 1)).sum())
-    columns = Windows(*(np.empty(asked, np.int64) for _ in range(4)), np.empty(asked, bool))
-    list_windows(sizes, slides, told, since, after, upto, *columns)
-    return columns
+    query, number, first, end = (np.empty(asked, np.int64) for _ in range(4))
+    windows = Windows(query, number, first, end, np.empty(asked, bool))
+    list_windows(sizes, slides, told, since, after, upto, *windows)
+    return windows
 
 
 def count_panes(size: int, slide: int, begin: int, stop: int) -> Panes:

@@ -1,7 +1,7 @@
 """One structure for many queries of different size, k and slide over one score.
 
-Every query has a *view*: all rows of its window from a floor up, a few more than k, so that the answer is the
-view's first k rows. A new row is compared with the lowest floor of all views, and only the few rows that pass are
+Every query has a *view*: all rows of its window from a floor up, a few more than k, and their ranking, so that the
+answer is the view's best k rows. A new row is compared with the lowest floor of all views, and only the few rows that pass are
 given to the views whose floor they reach; rows that leave the window leave the view. When a view has fewer than k
 rows left, it is refilled from what all queries share: the raw scores of the widest window and a *ladder* of ranked
 partitions over them, in which the best rows of any interval are quickly found.
@@ -10,12 +10,13 @@ Paper: the idea of the PH-Tree (ICDE24), many queries over one tree of partition
 rows are those of TKDE17, section 3.
 Guarantee: exact, for any scores.
 Cost: one vectorized comparison a row; O(k), vectorized, for a row that reaches a view or leaves it and for a changed
-answer; a refill is O(l + K log(n / l)), with n the rows of the widest window, K = max(2 k + 16, 64) for the largest k
-and partitions of l = sqrt(n K) rows; ranking them, when first asked for, is O(1) a row. On a random stream a view is
-refilled once in hundreds of windows; on a falling one at most once a window, and only after about k rows have left it;
-there a refill is O(l + K), because the window's oldest rows are its best.
+answer; O(1) for each row that differs where the answer is told by those. A refill is O(l + K log(n / l)), with n the rows
+of the widest window, K = max(2 k + 16, 64) for the largest k and partitions of l = sqrt(n K) rows; ranking them, when
+first asked for, is O(1) a row. On a random stream a view is refilled once in hundreds of windows; on a falling one at most
+once a window, and only after about k rows have left it; there a refill is O(l + K), because the window's oldest rows are
+its best.
 Memory: 8 bytes a row of the widest window, rounded up to a power of two; 32 K n / l bytes for the ladder; at most
-170 k + 10 000 bytes for each view and its queue.
+130 k + 6000 bytes for each view.
 Deviations: TKDE17 merges the partitions' best rows into one candidate list and counts dominators. Here they are
 kept in a binary tree instead, because that list holds K n / l rows on a falling stream and each refill would pass
 over it, while the tree is never visited in more than 2 log2(n / l) nodes; and a candidate list for the largest n

@@ -309,19 +309,9 @@ def copy_best(views, ranking, queue_score, queue_ordinal, query, count, score, o
 @lean
 def catch_up(state, tops, query, k):
     """Write a view's answer into tops, unless it is there. Once a run, or before the view changes between windows."""
-    views = state.views
+    views, ranking = state.views, state.ranking
     if views[query, BEHIND]:
         views[query, BEHIND] = 0
-        count = min(k, views[query, COUNT])
+        count, score, ordinal = min(k, views[query, COUNT]), tops.score[query], tops.ordinal[query]
         tops.count[query] = count
-        copy_best(
-            views,
-            state.ranking,
-            state.queue_score,
-            state.queue_ordinal,
-            query,
-            count,
-            tops.score[query],
-            tops.ordinal[query],
-            0,
-        )
+        copy_best(views, ranking, state.queue_score, state.queue_ordinal, query, count, score, ordinal, 0)
