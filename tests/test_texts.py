@@ -150,9 +150,8 @@ def test_texts_that_no_live_row_has_are_forgotten() -> None:
     assert max(held[20:]) <= 1.05 * max(held[:20])
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "strict", "tma", "sma"])
-@given(given_rows=rows(), kind=st.sampled_from(KINDS), order=st.sampled_from(["asc", "desc"]))
-def test_rows_are_restricted_by_texts(algorithm: str, given_rows: list[Row], kind: pa.DataType, order: str) -> None:
+def check_rows(algorithm: str, of: list[Row], kind: pa.DataType, order: str) -> None:
+    """Every condition on rows, asked with one algorithm."""
     queries = [
         sb.TopK(
             name=where, k=3, score="x", order=order, where=where, window=sb.CountWindow(9), algorithm=algorithm, emit="none"
@@ -160,12 +159,26 @@ def test_rows_are_restricted_by_texts(algorithm: str, given_rows: list[Row], kin
         for where in ROWS
     ]
     monitor = sb.Monitor(queries)
-    monitor.push(table(given_rows, kind))
+    monitor.push(table(of, kind))
     sign = 1 if order == "asc" else -1
     for where, passes in ROWS.items():
-        held = [(sign * row["x"], -seq) for seq, row in list(enumerate(given_rows))[-9:] if passes(row, row)]
+        held = [(sign * row["x"], -seq) for seq, row in list(enumerate(of))[-9:] if passes(row, row)]
         found = [(sign * one["score"], -one["seq"]) for one in monitor.top(where).to_pylist()]
         assert found == sorted(held)[:3], where
+
+
+@given(given_rows=rows(), kind=st.sampled_from(KINDS), order=st.sampled_from(["asc", "desc"]))
+def test_rows_are_restricted_by_texts(given_rows: list[Row], kind: pa.DataType, order: str) -> None:
+    check_rows("strict", given_rows, kind, order)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "tma"])
+def test_rows_kept_as_points_are_too(algorithm: str) -> None:
+    random = np.random.default_rng(8)
+    texts = [*VENUES, None]
+    for _ in range(10):
+        draws = random.integers(0, [5, 6, 6], (30, 3)).tolist()
+        check_rows(algorithm, [{"x": x, "venue": texts[v], "home": texts[h]} for x, v, h in draws], pa.string(), "desc")
 
 
 def test_a_score_may_ask_for_a_text() -> None:
