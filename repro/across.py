@@ -22,9 +22,8 @@ from skyband.kernels.across_tables import Tuples
 from skyband.schedule import count_windows
 
 EVALUATIONS = 50
-BOLD = -0.15
-_MARGINS = tuple(round(0.05 * step, 2) for step in range(-12, 9))  # how bold a guess may be, to keep within a room
-_TRIES = 8  # to find an object that can be sent again
+RECENT = 50  # how many objects of another stream one is picked from (CIKM09's C)
+_TRIES = 8  # to find an object that can be sent again, where one is wanted
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class TupleSet:
     """A data set of tuples."""
 
     label: str
-    kind: str  # "synthetic", "soon" (the same, objects picked among the most recent) or "requests"
+    kind: str  # "synthetic", "soon", "late" (see `draw`) or "requests"
     size: int  # the default window
     stands_in: str = ""
 
@@ -41,11 +40,14 @@ class TupleSet:
         return "needs SKYBAND_DATA" if self.kind == "requests" and real_folder() is None else ""
 
     def draw(self, setting: Setting, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Object, stream and value of each tuple, in the order they come."""
+        """Object, stream and value of each tuple, in the order they come. "synthetic": as the paper's figures have it; objects
+        are picked again more often where "soon" or "late", among the most recent ones or up to a window apart."""
         if self.kind == "requests":
             return _requests(setting.streams, rows, seed)
-        share = setting.size // setting.streams if self.kind == "synthetic" else setting.size // 20
-        return correlated(setting.streams, rows, setting.xi, max(share, 1), seed)
+        if self.kind == "synthetic":
+            return correlated(setting.streams, rows, setting.xi, RECENT, 1, seed)
+        share = setting.size // setting.streams if self.kind == "late" else setting.size // 20
+        return correlated(setting.streams, rows, setting.xi, max(share, 1), _TRIES, seed)
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Line(Series):
-    """A line of a table. `algorithm`: "sla", "eaa", "guess" (the paper's), "ours", which keeps within `share` times what
-    the paper's holds, "bold", ours with one margin everywhere, or "asked", ours told the precision."""
+    """A line of a table. `algorithm`: "sla", "eaa", "guess" (the paper's), "ours", told to hold no more than `share` times
+    what the paper's holds, or "asked", told the precision."""
 
     share: float = 1.0
     full: bool = False
@@ -120,9 +122,11 @@ class AcrossStreams(Experiment):
 
 
 @lru_cache(maxsize=64)
-def correlated(streams: int, rows: int, xi: float, recent: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CIKM09 6.1.1: with the probability `xi` a tuple is of an object among the last `recent` of another stream that was not
-    yet seen in its own; else of a new one. Values are uniform."""
+def correlated(
+    streams: int, rows: int, xi: float, recent: int, tries: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """CIKM09 6.1.1: with the probability `xi` an object is picked among the last `recent` of another stream, so often as
+    `tries` says until one is not yet seen in its own; else, and where none was, it is a new one. Values are uniform."""
     generator = np.random.default_rng(seed)
     obj, stream = np.empty(rows, np.int64), generator.integers(0, streams, rows)
     again, value = generator.random(rows) < xi, generator.random(rows)
@@ -131,7 +135,7 @@ def correlated(streams: int, rows: int, xi: float, recent: int, seed: int) -> tu
     fresh = 0
     for row in range(rows):
         x, found = int(stream[row]), -1
-        for _ in range(_TRIES if again[row] and streams > 1 else 0):
+        for _ in range(tries if again[row] and streams > 1 else 0):
             y = int(generator.integers(streams - 1))
             others = sent[y + (y >= x)]
             if others:
@@ -242,17 +246,6 @@ def guessed(setting: Setting, effort: Effort, **options: Any) -> Measurement:
     return Measurement(*(float(np.mean(column)) for column in (held, right, error, told)))
 
 
-def within(setting: Setting, effort: Effort, room: float) -> Measurement:
-    """The most careful of ours, which looks k ranks ahead, that holds no more than `room` on average."""
-    few = Effort(min(effort.seeds, 4))
-    bold = [margin for margin in _MARGINS if guessed(setting, few, margin=margin, ahead=setting.k).instances <= room]
-    for margin in reversed(bold or _MARGINS[:1]):
-        found = guessed(setting, effort, margin=margin, ahead=setting.k)
-        if found.instances <= room:
-            break
-    return found
-
-
 Taken = dict[Any, Measurement]
 
 
@@ -289,8 +282,6 @@ def _measured(line: Line, setting: Setting, effort: Effort, room: float, taken: 
             taken[key] = guessed(setting, effort)
         elif line.algorithm == "asked":
             taken[key] = guessed(setting, Effort(min(effort.seeds, 4)), precision=setting.asked)
-        elif line.algorithm == "bold":
-            taken[key] = guessed(setting, effort, margin=BOLD, ahead=setting.k)
         else:
-            taken[key] = within(setting, effort, room)
+            taken[key] = guessed(setting, effort, memory=round(room))
     return taken[key]

@@ -4,22 +4,24 @@ objects whose attributes arrive in several streams.
 Figures 4 and 5 print no numbers but those the text states; tables 1 to 4 do. Figures 1 and 2 (worked examples) are unit
 tests.
 
-Readings of what is not said. Every size the paper prints is at most half the window, and exactly half (250.0 of 500) where
-nothing can be pruned: 50 evaluations spread over the filling of the first window average to that, so this is where sizes,
-precision and errors are measured; lines marked "full" are measured once the window is full. The generator's C, how far back
-other streams' objects are picked, is one stream's share of the window. WorldCup98 could not be had by client: requests to
-NASA's web site stand in, so that tables 3 and 4 show what happens and decide nothing.
+Readings of what is not said, found by trying 36 of them against the sizes of EAA in tables 1 and 2 (`tests` hold the one
+chosen). Every size the paper prints is at most half the window, and exactly half (250.0 of 500) where nothing can be pruned:
+50 evaluations spread over the filling of the first window average to that, so this is where sizes, precision and errors are
+measured; lines marked "full" are measured once the window is full. The generator picks an object once: if it has been in this
+stream already, a new one is drawn. C, how far back it picks, is 50: with 10, 20, 50, 100 and 333 EAA's six sizes are off by 5,
+3, 2, 3 and 5 % (root mean square). Picked until one can be sent, they are off by 26 % and more; in a full window by 30 %
+and more. The paper's estimate then holds 2.6 times what the paper says it does, for a precision of 0.99 instead of 0.80; in no
+reading tried is it less than 1.9 times. WorldCup98 could not be had by client: requests to NASA's web site stand in, so that
+tables 3 and 4 show what happens and decide nothing.
 
-EAA: the k dominance set. approx: the paper's estimate, chances from a sample. ours: the same with an added margin, and what
-cannot reach the rank 2 k now forgotten; the margin is the largest that keeps within the paper's memory, or twice that.
-How far ahead ours looks was chosen on this generator, with seeds among those measured here, from 0, 10, 15, 20, 30 and 50
-ranks, and the margin is searched for each column on the same streams: its precision is that of a setting fitted to the memory,
-not of one fixed beforehand ("bold" is).
+EAA: the k dominance set. approx: the paper's estimate, chances from a sample. ours: told to hold no more than the paper's
+memory, or twice that, it keeps what promises most (`skyband.kernels.across_budget`, whose one free number was chosen on this
+generator, with seeds among those measured here; tests take others).
 """
 
 from __future__ import annotations
 
-from repro.across import BOLD, AcrossStreams, Line, TupleSet
+from repro.across import AcrossStreams, Line, TupleSet
 from repro.claim import NOISE, Claim
 from repro.experiment import Column, Series
 from repro.intervals import Intervals
@@ -38,7 +40,7 @@ _AXES = {
     "n": "scores n",
     "width": "width of intervals",
 }
-_COLOURS = {"SLA": "#555555", "EAA": "#1b4f9c", "approx": "#c0392b", "ours": "#1e8c3a", "twice": "#7b3fa0", "bold": "#e6820e"}
+_COLOURS = {"SLA": "#555555", "EAA": "#1b4f9c", "approx": "#c0392b", "ours": "#1e8c3a", "twice": "#7b3fa0"}
 
 _TABLES = (
     *(Column("d", str(d), d, quick=d in (3, 6)) for d in (3, 4, 6)),
@@ -66,9 +68,7 @@ def _memory(*names: str) -> dict[str, Line]:
         "approx": Line("guess", "instances", _COLOURS["approx"]),
         "ours": Line("ours", "instances", _COLOURS["ours"]),
         "ours, twice": Line("ours", "instances", _COLOURS["twice"], share=2.0),
-        "bold": Line("bold", "instances", _COLOURS["bold"]),
         "asked": Line("asked", "instances", _COLOURS["ours"], full=True),
-        "bold, full": Line("bold", "instances", _COLOURS["bold"], detail=True, full=True),
         "EAA, full": Line("eaa", "instances", _COLOURS["EAA"], detail=True, full=True),
         "approx, full": Line("guess", "instances", _COLOURS["approx"], detail=True, full=True),
         "ours, full": Line("ours", "instances", _COLOURS["ours"], detail=True, full=True),
@@ -86,11 +86,10 @@ def _accuracy(quantity: str, *names: str) -> dict[str, Line]:
     }
 
 
-_SAME = f"bold: ours with the margin {BOLD:g} in every column, about the paper's memory at W = 1000"
 _ASKED = tuple(Column("p", f"{p:g}", p, quick=p in (0.8, 0.9)) for p in (0.7, 0.8, 0.9, 0.95))
 _SOON = {
     "soon": TupleSet("soon", "soon", 1000),
-    "late": TupleSet("late", "synthetic", 1000),
+    "late": TupleSet("late", "late", 1000),
 }
 _APART = "soon: attributes of an object arrive within some 150 tuples; late: up to a window apart; 40 windows, 4 runs"
 _GUESSES = ("approx", "ours", "ours, twice", "approx, full", "ours, full", "ours, twice, full")
@@ -121,11 +120,10 @@ EXPERIMENTS = (
         title="What is held by window size, 3 streams, k = 10, ξ = 0.5",
         unit="tuples or instances",
         data={"synthetic": SYNTHETIC},
-        series=_memory("SLA", "EAA", "approx", "bold", "EAA, full", "approx, full", "bold, full"),
+        series=_memory("SLA", "EAA", "approx", "EAA, full", "approx, full"),
         columns=_WINDOWS,
         logarithmic=False,
         axes=_AXES,
-        notes=(_SAME,),
     ),
     AcrossStreams(
         name="cikm09-fig5-window-precision",
@@ -134,11 +132,11 @@ EXPERIMENTS = (
         title="Precision by window size, 3 streams, k = 10, ξ = 0.5",
         unit="precision",
         data={"synthetic": SYNTHETIC},
-        series=_accuracy("precision", "approx", "bold", "approx, full", "bold, full"),
+        series=_accuracy("precision", "approx", "approx, full"),
         columns=_WINDOWS,
         logarithmic=False,
         axes=_AXES,
-        notes=(_SAME, "the paper's is between 0.80 and 0.84"),
+        notes=("the paper's is between 0.80 and 0.84",),
     ),
     AcrossStreams(
         name="cikm09-fig5-xi",
@@ -179,7 +177,7 @@ EXPERIMENTS = (
         figures={"synthetic": {"EAA": _EAA, "approx": _APPROX, "ours": _APPROX}},
         room=_APPROX,
         axes=_AXES,
-        notes=("the paper's figures beside ours are what it keeps within",),
+        notes=("the paper's figures beside ours are what it is told to keep within",),
     ),
     AcrossStreams(
         name="cikm09-tables12-precision",
@@ -295,11 +293,11 @@ CLAIMS = (
     ),
     _claim("eaa-below-sla", "fig5-window", "EAA holds less than SLA", "at most", "EAA", "SLA", over="every"),
     _claim(
-        "eaa-linear", "fig5-window", "EAA grows linearly with W", "shrinks", "EAA, full",
+        "eaa-linear", "fig5-window", "EAA grows linearly with W", "shrinks", "EAA",
         bound=1 / 3, columns=("500", "2000"),
     ),
     _claim(
-        "approx-flat", "fig5-window", "the approximate algorithm hardly grows", "grows", "bold, full",
+        "approx-flat", "fig5-window", "the approximate algorithm hardly grows", "grows", "approx, full",
         bound=1.5, columns=("500", "2000"),
     ),
     _claim(
@@ -308,7 +306,7 @@ CLAIMS = (
     ),
     _claim(
         "precision-by-window", "fig5-window-precision", "precision varies little with W", "shrinks",
-        "bold", bound=NOISE,
+        "approx", bound=NOISE,
     ),
     _claim("eaa-falls-with-xi", "fig5-xi", "EAA holds less where streams correlate more", "grows", "EAA, full"),
     _claim("approx-falls-with-xi", "fig5-xi", "so does the approximate algorithm", "grows", "approx, full"),

@@ -190,6 +190,13 @@ class TopKAcross:
             raise QueryError(f"precision={self.precision!r} asks for an approximate answer and {self.algorithm!r} is exact")
         if self.precision is not None and "margin" in options:
             raise QueryError("precision sets the margin by itself; give one of the two")
+        if "memory" in options:
+            if self.precision is not None or "margin" in options:
+                raise QueryError("what is kept follows from one of memory, margin and precision; give that one")
+            if options["memory"] < self.k:
+                raise QueryError(
+                    f"memory={options['memory']} instances cannot hold the best {self.k} objects; ask for at least {self.k}"
+                )
         if named.name != "sla" and self.aggregate == "latest" and self.repeats != 1:
             raise QueryError(
                 f"aggregate='latest' lets a later row lower a score, and {self.algorithm!r} relies on scores that only grow; "

@@ -104,7 +104,7 @@ TABLE: tuple[Entry, ...] = (
     _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
     _across("sla", "CIKM09 3.1", "sla:SortedLists"),
     _across("eaa", "CIKM09 3.2", "eaa:Instances"),
-    _across("eaa-approximate", "CIKM09 4", "guessed:GuessedInstances", exact=False, settable=("margin", "ahead")),
+    _across("eaa-approximate", "CIKM09 4", "guessed:GuessedInstances", exact=False, settable=("margin", "ahead", "memory")),
     _pairs("pairs-oracle", "definition", "pairs_oracle:PairOracle"),
     _pairs("scase", "ICDE12 V-A (SCase)", "pairs_skyband:PairSkyband", access="scan"),
     _pairs("pairs-ta", "ICDE12 V-B (TA)", "pairs_skyband:PairSkyband", "a pair distance", access="boxes"),
@@ -177,6 +177,7 @@ SETTINGS: Mapping[str, Setting] = {
     "margin": Setting(float, "a number from -1 to 1, added to every estimated chance", lambda x: -1 <= x <= 1),
     "ahead": Setting(int, "a whole number of ranks, 0 to 1000000", lambda x: 0 <= x <= 10**6),
     "spare": Setting(float, "how many rows more than k a search finds, as a share of k: 0 to 100", lambda x: 0 <= x <= 100),
+    "memory": Setting(int, "a whole number of instances, at least k", lambda x: x >= 1),
     "grid": Setting(int, "how many cells divide each attribute, 1 to 1000", lambda x: 1 <= x <= 1000),
 }
 

@@ -29,6 +29,7 @@ import numpy as np
 from skyband.algorithms.across import Across, AcrossPlan, grown, more_objects
 from skyband.errors import QueryError
 from skyband.kernels import across_instances as kernel
+from skyband.kernels.across_budget import Budget
 from skyband.kernels.across_tables import LATEST, NEVER, Answers, Tuples, no_ranking
 from skyband.kernels.across_worth import Guess
 from skyband.kernels.tables import Windows
@@ -36,7 +37,8 @@ from skyband.kernels.tables import Windows
 _FIRST_ROOM = 64
 _HELD = ("ordinal", "obj", "current", "best", "values", "older", "doubted")
 _FLOORS = ("floor_time", "floor_obj", "floor")
-CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, np.zeros(1), 0)
+_UNBOUNDED = Budget(0, 0, np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((2, 1)))
+CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, np.zeros(1), 0, _UNBOUNDED)
 
 
 def check_aggregate(aggregate: int, repeats: int) -> None:

@@ -6,17 +6,21 @@ Fewer instances can reach their level then, and those that cannot are forgotten,
 With `ahead`, an instance not expected to reach the score that is at rank k + ahead now is forgotten too, however new it is:
 on a stream whose scores do not fall with time it would be outranked before long.
 
+Given a memory, a number of instances, nothing is pruned but what is certain and, where there are more, what promises least
+time among the best k: `kernels.across_budget` says how that is told, from how soon objects are seen again and what values are
+like. Answers then come from these instances alone, of which there are an eighth more between two sweeps, 16 at least.
+
 Asked for a precision, it finds out by itself how bold it may be. One object in eight, a witness, is pruned only where that
 is certain; a witness that comes to rank after it would have been forgotten is one missed, and the share of such among the
 witnesses that rank is what all the others lose. When enough of them have come to rank since the margin was set, it grows by
 0.15 if that share is too large (from 1 on nothing is guessed), or shrinks by 0.1 if it would not be even with the next one
 missed; not soon again to where it was too small.
 
-Paper: CIKM09 4 (margin 0, ahead 0, the default); `ahead` and the precision asked for are ours. Guarantee: none for one answer;
-the precision reached is estimated and reported. Cost and memory: as `eaa`, with an instance set that hardly grows with the
-window; the sample, 32 KB and 32 KB a stream. Answers depend on the tuples alone: sweeps and estimates happen at ordinals that
-they determine. Deviation: chances are estimated anew when a 64th of the window has come, at least 64 tuples. An unknown
-largest value is the largest that came.
+Paper: CIKM09 4 (margin 0, ahead 0, the default); `ahead`, the memory and the precision asked for are ours. Guarantee: none for
+one answer; the precision reached is estimated and reported where one was asked for. Cost and memory: as `eaa`, with an
+instance set that hardly grows with the window, or as large as it may be; the sample, 32 KB and 32 KB a stream. Answers
+depend on the tuples alone: sweeps and estimates happen at ordinals that they determine. Deviation: chances are estimated
+anew when a 64th of the window has come, at least 64 tuples. An unknown largest value is the largest that came.
 """
 
 from __future__ import annotations
@@ -28,8 +32,10 @@ import numpy as np
 from skyband.algorithms import correlation
 from skyband.algorithms.across import AcrossPlan
 from skyband.algorithms.eaa import Instances
+from skyband.errors import QueryError
 from skyband.kernels import across_instances as kernel
 from skyband.kernels import samples
+from skyband.kernels.across_budget import AGES, GRID, QUANTILES, Budget
 from skyband.kernels.across_tables import Tuples
 from skyband.kernels.across_worth import Guess
 
@@ -37,6 +43,9 @@ WITNESSES = 8  # one object in so many, where a precision is asked for
 _PACE = 64
 _UP, _DOWN, _FORGIVEN = 0.15, 0.1, 0.01
 _MEMORY = 0.99  # of what was counted before, at each new estimate
+_AHEAD = 12  # instances of the memory, besides k, for each rank below k that is still taken to be enough
+_SIGHT = 2  # times k: ranks beyond k that are looked at where there is room for so many instances only
+_RECENT = 256  # values that tell what values are like
 _ENOUGH = 3.0  # witnesses from which a share is told
 
 
@@ -53,6 +62,9 @@ class Beliefs(NamedTuple):
     sampled: np.ndarray  # int64 [1]: ordinal after the last tuple that the sample has seen
     adapted: np.ndarray  # int64 [1]: when the margin was set
     least: np.ndarray  # float64 [1]: the margin does not become smaller: there, too much was missed not long ago
+    alone: np.ndarray  # see `correlation.alone`
+    recent: np.ndarray  # float64 [_RECENT]: the last values, that of the ordinal i in place i % _RECENT; NaN: none
+    values: np.ndarray  # float64 [QUANTILES]: what values are like
 
 
 class GuessedInstances(Instances):
@@ -64,16 +76,22 @@ class GuessedInstances(Instances):
         margin: float = 0.0,
         precision: float | None = None,
         ahead: int | None = None,
+        memory: int | None = None,
         pace: int = kernel.LEAST_SWEEP,
     ) -> None:
-        ahead = (0 if precision is None else 3 * plan.k + 10) if ahead is None else ahead
-        super().__init__(plan, pace, ahead)
-        self.ahead = ahead
+        if memory is not None and memory < plan.k:
+            raise QueryError(f"memory={memory} instances cannot hold the best {plan.k} objects; ask for at least {plan.k}")
+        if ahead is None:
+            ahead = 0 if precision is None else 3 * plan.k + 10
+            if memory is not None:
+                ahead = max((memory - plan.k) // _AHEAD, 1)
+        super().__init__(plan, pace, ahead if memory is None else max(ahead, _SIGHT * plan.k))
+        self.ahead, self.memory = ahead, memory
         self.precision = precision
         self.sample = samples.no_sample(plan.streams)
         self.stretches = correlation.no_stretches(plan.streams)
         rows = 1 << plan.streams if plan.streams <= correlation.JOINT else plan.streams
-        start = margin if precision is None else 0.5
+        start = 1.0 if memory is not None else margin if precision is None else 0.5
         self.beliefs = Beliefs(
             high=np.where(np.isinf(self.rule.high), 0.0, self.rule.high),
             chance=np.ones((rows, plan.streams)),
@@ -85,13 +103,20 @@ class GuessedInstances(Instances):
             sampled=np.zeros(1, np.int64),
             adapted=np.zeros(1, np.int64),
             least=np.array([-1.0]),
+            alone=np.ones((plan.streams + 1, AGES + 1)),
+            recent=np.full(_RECENT, np.nan),
+            values=np.zeros(QUANTILES),
         )
         self._believe()
 
     def _believe(self) -> None:
-        high, chance, often, margin, bar, *_ = self.beliefs
+        beliefs, streams, room = self.beliefs, self.plan.streams, len(self.held.ordinal)
+        tables = (np.zeros((streams + 1, GRID)), np.zeros((streams + 1, GRID)), np.zeros((2, room)))
+        budget = Budget(self.memory or 0, self.ahead, beliefs.alone, beliefs.values, *tables)
         witnesses = 0 if self.precision is None else WITNESSES
-        self.guess = Guess(1, high, chance, often, margin, self.ahead, bar, witnesses)
+        high, chance, often, margin, bar, *_ = beliefs
+        ahead = len(self.held.level) - self.plan.k
+        self.guess = Guess(1, high, chance, often, margin, ahead, bar, witnesses, budget)
 
     def _begin(self, ordinal: int) -> None:
         super()._begin(ordinal)
@@ -103,12 +128,17 @@ class GuessedInstances(Instances):
         if marks[kernel.TAKEN] >= marks[kernel.REFRESH]:
             self._refresh(begin, tuples)
         super()._make_way(begin, tuples)
+        if len(self.held.ordinal) > self.guess.budget.worth.shape[1]:
+            self._believe()
 
     def _finish(self, begin: int, tuples: Tuples) -> None:
         start, taken = int(self.beliefs.sampled[0]), int(self.held.marks[kernel.TAKEN])
         samples.see(self.sample, tuples.stream, tuples.hash, tuples.reach, begin, start, taken)
         self.stretches = correlation.counted(self.stretches, tuples.stream[start - begin : taken - begin], start)
         self.beliefs.sampled[0] = taken
+        last = slice(max(start, taken - _RECENT) - begin, taken - begin)
+        counts = np.flatnonzero(tuples.stream[last] >= 0) + last.start
+        self.beliefs.recent[(counts + begin) % _RECENT] = tuples.value[counts]
 
     def _refresh(self, begin: int, tuples: Tuples) -> None:
         """Estimate the chances anew, and how bold to be."""
@@ -121,6 +151,11 @@ class GuessedInstances(Instances):
         self.beliefs.chance[:] = correlation.chances(self.sample, first)
         if self.plan.repeats > 1:
             self.beliefs.often[:] = np.minimum(correlation.occurrences(self.sample, self.stretches, first), self.plan.repeats)
+        if self.memory is not None:
+            self.beliefs.alone[:] = correlation.alone(self.sample, first, taken)
+            known = self.beliefs.recent[~np.isnan(self.beliefs.recent)]
+            if len(known):
+                self.beliefs.values[:] = np.quantile(known, (np.arange(QUANTILES) + 0.5) / QUANTILES)
         marks[kernel.REFRESH] = taken + pace
         if self.precision is not None:
             self._adapt(self.precision)
@@ -175,7 +210,7 @@ class GuessedInstances(Instances):
         return alive
 
     def _made_for(self) -> dict[str, Any]:
-        return super()._made_for() | {"precision": self.precision, "ahead": self.ahead}
+        return super()._made_for() | {"precision": self.precision, "ahead": self.ahead, "memory": self.memory}
 
     def _parts(self) -> dict[str, Any]:
         return super()._parts() | {"sample": self.sample, "stretches": self.stretches, "beliefs": self.beliefs}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.across_budget import forget_least, objects_above, stand_on_instances
 from skyband.kernels.across_tables import (
     LARGEST,
     NEVER,
@@ -160,7 +161,7 @@ def _set_floor(held, time, obj, score):
 @lean
 def _is_pruned(held, objects, at, level, rule, guess):
     """Can the instance no longer reach the level? Where that is guessed, a witness stays as long as it is not certain."""
-    if guess.on == 0:
+    if guess.on == 0 or guess.budget.most > 0:
         return held.best[at] < level
     obj = held.obj[at]
     likely = guess_of(held.values, at, objects.count, obj, rule, guess)
@@ -186,10 +187,15 @@ def sweep(held, objects, rule, guess):
         level = held.level[k - 1] if size >= k else -np.inf
         if _is_pruned(held, objects, first, level, rule, guess):
             held.best[first] = np.nan
-        elif size < wide or score >= held.level[wide - 1]:
+            continue
+        if guess.budget.most > 0:
+            guess.budget.worth[0, first] = objects_above(held.level, size, score)
+        if size < wide or score >= held.level[wide - 1]:
             size = _raise_level(held, objects, size, wide, obj, score, walk)
     if guess.ahead > 0:
         guess.bar[0] = held.level[wide - 1] if size == wide else -np.inf
+    if guess.budget.most > 0:
+        forget_least(held, objects, first, stop, marks[TAKEN], reach, size, rule, guess.budget)
     for at in range(stop):
         objects.head[held.obj[at]] = -1
     if guess.on:
@@ -206,6 +212,9 @@ def sweep(held, objects, rule, guess):
             objects.head[obj] = kept
             kept += 1
     marks[STOP], marks[SINCE] = kept, 0
+    if guess.budget.most > 0:
+        marks[FLOORS] = marks[KEPT] = stand_on_instances(held, kept)
+        marks[STALE] = 1
 
 
 @lean

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.across_budget import Budget
 from skyband.kernels.across_tables import ADD, MAX, MEAN
 from skyband.kernels.jit import lean, tiny
 
@@ -23,6 +24,7 @@ class Guess(NamedTuple):
     ahead: int  # what cannot reach the rank k + ahead now is not expected to reach the rank k later; 0: it is
     bar: np.ndarray  # float64 [1]: the score at that rank
     witnesses: int  # one object in so many is kept as long as an exact algorithm would; 0: none
+    budget: Budget
 
 
 @tiny
