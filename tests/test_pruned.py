@@ -23,6 +23,7 @@ from skyband.algorithms.pruned import Pruned
 from skyband.errors import QueryError
 from skyband.kernels import bands
 from skyband.kernels import pruning as kernel
+from skyband.kernels.crowd import MARGIN
 from skyband.schedule import count_windows
 
 EXACT_CORES, FILTERS = ("strict", "relaxed"), ("strict", "relaxed", "probabilistic")
@@ -218,7 +219,9 @@ def test_table_iii_step_by_step() -> None:
         reached.append(before)
         assert grid.members[:, 0].tolist() == [1, 0], f"step {step}: not the lower cell alone is monitored"
     assert reached[:4] == [3.0] * 4  # s1, lazily, although o2 is nearer
-    assert reached[4:] == [6.0] * 6  # s5 and a quarter of the way from o2, which is s9
+    s2, s5, s7, s9 = (FIGURE_1[name] for name in ("o2", "o5", "o7", "o9"))
+    assert reached[4:8] == [s5 + MARGIN * (s5 - s2)] * 4  # s5 and a share of the way from the nearest row
+    assert reached[8:] == [s9 + MARGIN * (s9 - s7)] * 2
 
 
 # --- what a band holds ----------------------------------------------------------------------------------------------
