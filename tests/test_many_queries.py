@@ -33,7 +33,7 @@ INDEXED = [
     "sma(grid=1, spare=1)",
     "tma(grid=1)",
 ]
-SCANNED = f"sma(grid=1, spare={choose.SPARE})"  # what `auto` makes of few scores
+CHOSEN = f"sma(spare={choose.SPARE})"  # what `auto` makes of many scores
 KINDS = ["l2", "l1", "linear", "product", "expression", "callable"]
 numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.5, -1.0, math.inf, -math.inf, math.nan, None])
 
@@ -129,9 +129,9 @@ def test_answers_are_those_of_the_meaning_while_queries_come_and_go(indexed: boo
     come_and_go(data, data.draw(questions(indexed), label="queries"))
 
 
-@given(data=st.data(), many=st.integers(1, 3), grid=st.integers(1, 5))
-def test_so_they_are_where_the_algorithm_is_left_to_us(data: st.DataObject, many: int, grid: int) -> None:
-    with patch.object(choose, "MANY", many), patch.object(choose, "GRID", grid):
+@given(data=st.data(), many=st.integers(1, 3), on_grid=st.integers(0, 5))
+def test_so_they_are_where_the_algorithm_is_left_to_us(data: st.DataObject, many: int, on_grid: int) -> None:
+    with patch.multiple(choose, MANY=many, MOST_FOR_GRID=0, MOST_ON_GRID=on_grid):
         come_and_go(data, data.draw(questions(True, "auto"), label="queries"))
 
 
@@ -227,12 +227,12 @@ def test_many_scores_form_a_crowd_and_few_do_not() -> None:
     assert len(few._lanes) == choose.MANY - 1 and few.stats("q0")["algorithm"] == "shared"
     monitor = sb.Monitor(queries)
     monitor.push(points(1000))
-    assert len(monitor._lanes) == 1 and monitor.stats("q0")["algorithm"] == SCANNED
+    assert len(monitor._lanes) == 1 and monitor.stats("q0")["algorithm"] == CHOSEN
     monitor.add(sb.TopK(name="late", k=2, score="x - y", window=sb.CountWindow(200, slide=20), where={"x": (0.5, None)}))
     monitor.add(sb.TopK(name="other", k=2, score="x - y", window=sb.CountWindow(100)))
     monitor.push(points(300, seed=1))
     assert len(monitor._lanes) == 2 and monitor.stats("other")["algorithm"] == "shared"
-    assert monitor.stats("late")["algorithm"] == SCANNED
+    assert monitor.stats("late")["algorithm"] == CHOSEN
     data = points(300, seed=1)
     score = np.where(data["x"] >= 0.5, data["x"] - data["y"], -9.0)[100:]
     assert monitor.top("late")["seq"].to_pylist() == (1100 + np.argsort(-score)[:2]).tolist()

@@ -29,8 +29,9 @@ from skyband.algorithms.contract import Plan
 
 _WORTH_BOXES = 50_000  # rows of a window from which on boxes cost less than a scan
 MANY = 64  # distinct scores from which on a crowd is faster than a structure for each
-GRID = 400  # from which on a grid is faster than a scan
-MOST_FOR_GRID = 4  # attributes up to which it is whatever k
+MOST_FOR_GRID = 4  # attributes up to which a grid is faster than a scan, whatever k
+ALWAYS = range(10, 51)  # k for which it is, whatever attributes
+MOST_ON_GRID = 2000  # scores up to which it is, whatever both
 SPARE = 0.5  # of k: rows more than k that a search finds; a half makes searches rare, and more rows cost more to keep
 
 
@@ -45,23 +46,23 @@ def choose_crowd(scores: int, attributes: int, k: int, plain: bool) -> str | Non
 
     `./run bench points` measures grid and scan side by side; milliseconds a cycle of 10⁴ rows, N = 10⁶, k = 1 / 20 / 100:
 
-        ==========  ==================  =====================  ====================
-        scores      d = 2               d = 4                  d = 6
-        ==========  ==================  =====================  ====================
-        100, grid   3.2 / 3.8 / 4.0     3.8 / 3.8 / 5.2        6.8 / 7.6 / 9.9
-        100, scan   1.5 / 1.7 / 1.9     1.9 / 1.9 / 5.8        2.1 / 6.0 / 4.4
-        1000, grid  5.8 / 6.4 / 10.7    6.7 / 12.3 / 16.4      46.7 / 44.0 / 146.7
-        1000, scan  9.9 / 11.6 / 19.4   12.4 / 30.4 / 26.9     16.9 / 51.7 / 119.4
-        5000, grid  12.3 / 12.2 / 37.8  23.9 / 35.2 / 58.1     231.5 / 184.4 / ?
-        5000, scan  48.1 / 49.7 / 80.4  76.7 / 130.1 / 110.8   79.5 / 238.5 / ?
-        ==========  ==================  =====================  ====================
+        ==========  ==================  ===================  ====================
+        scores      d = 2               d = 4                d = 6
+        ==========  ==================  ===================  ====================
+        100, grid   0.51 / 0.57 / 0.73  0.70 / 0.73 / 0.90   1.61 / 1.15 / 1.74
+        100, scan   1.17 / 1.15 / 1.31  1.39 / 1.44 / 1.59   1.70 / 1.84 / 1.89
+        1000, grid  1.1 / 1.1 / 3.4     1.9 / 2.4 / 4.8      15 / 6.8 / 11
+        1000, scan  8.6 / 8.6 / 11      11 / 12 / 13         17 / 15 / 16
+        5000, grid  2.3 / 2.8 / 14      7.9 / 7.0 / 29       231 / 72 / 107
+        5000, scan  40 / 43 / 52        51 / 55 / 84         143 / 151 / 92
+        ==========  ==================  ===================  ====================
 
-    In many dimensions the best cells of a query are many: few rows then pay for opening them.
+    In many dimensions a query monitors many cells: for thousands of queries with a small or a large k a scan is then cheaper.
     """
     if scores < MANY:
         return None
-    scan = scores < GRID or (attributes > MOST_FOR_GRID and not 10 <= k <= 50)
-    return f"sma(grid=1, spare={SPARE})" if plain and scan else f"sma(spare={SPARE})"
+    scan = plain and attributes > MOST_FOR_GRID and k not in ALWAYS and scores > MOST_ON_GRID
+    return f"sma(grid=1, spare={SPARE})" if scan else f"sma(spare={SPARE})"
 
 
 def choose_pairs(metric: str, order: str, columns: int, rows: int | None) -> str:

@@ -16,7 +16,7 @@ from skyband.kernels.bands import HEAD, NEVER, OLDEST, ROOM, THRESHOLD, K, expir
 from skyband.kernels.calendar import plan, unlink
 from skyband.kernels.grid import next_member
 from skyband.kernels.jit import jit, lean, tiny
-from skyband.kernels.point_grid import search
+from skyband.kernels.point_grid import search, search_box
 from skyband.kernels.pruning import (
     ANSWERS_FULL,
     BUFFER,
@@ -362,7 +362,11 @@ def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows,
             wanted = pruners.query[q, WANTED]
             end = progress[ROW] + 1
             first = max(end - size, pruners.query[q, LEFT])  # without a filter: the first row it has seen
-            count = search(points, grid, questions, q, first, end, best_score[:wanted], best_ordinal[:wanted], keys, reached)
+            score, ordinal = best_score[:wanted], best_ordinal[:wanted]
+            known, cells_known = indexed.threshold[q], indexed.cells[q]
+            count = search_box(points, grid, questions, q, known, cells_known, first, end, score, ordinal)
+            if count < 0:
+                count = search(points, grid, questions, q, first, end, score, ordinal, keys, reached)
             fill(pruners, q, best_score, best_ordinal, count, end)
             progress[SEARCHES] += 1
             if _needs_index(pruners, indexed, q):

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.grid import FIRST, STOP, longest_side, region_box
+from skyband.kernels.grid import FIRST, STOP, line_of, longest_side, region_box
 from skyband.kernels.jit import jit, lean, tiny
 from skyband.kernels.order import outranks
 from skyband.kernels.points import COUNT, PART, ROOM, STAMP, place_of
 from skyband.kernels.pruning import next_at_least
 from skyband.kernels.query_grid import best_at, best_in_cells, best_terms
 from skyband.kernels.questions import BLOCK, CODE, LINEAR, score_of, scores_by
+
+_LINES = 4  # of a box, for each monitored cell in it, that may be looked at
 
 
 @lean
@@ -191,6 +193,47 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
                 at[axis] -= 1
             stride *= resolution
     return count
+
+
+@jit
+def search_box(points, grid, questions, q, threshold, cells, first, stop, best_score, best_ordinal):
+    """`search` for a weighted sum that monitors so many `cells`, all in which a row may score the threshold: line after line of
+    the box around them, from its best corner on, without a heap. Returns -1 when that will not do: rows below the threshold are
+    among the best, or the box has too many lines."""
+    box = grid.box[q]
+    dimensions, resolution = box.shape[1], grid.edge.shape[1] - 1
+    lines = 1
+    for axis in range(dimensions - 1):
+        lines *= box[STOP, axis] - box[FIRST, axis]
+    if questions.kind[q] != LINEAR or questions.bounds[q] > 0 or not -np.inf < threshold or not 0 < lines <= _LINES * cells:
+        return -1
+    sign, order = questions.sign[q], questions.order[q, : questions.used[q]]
+    terms = best_terms(grid, questions, q)
+    start, step = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
+    for axis in range(dimensions):
+        rises = sign * questions.weight[q, axis] > 0.0
+        start[axis], step[axis] = (box[STOP, axis] - 1, -1) if rises else (box[FIRST, axis], 1)
+    at, block = start.copy(), np.empty(BLOCK)
+    room, last, count = best_score.shape[0], dimensions - 1, 0
+    while True:
+        at[last] = start[last]
+        line = line_of(at, resolution)
+        while box[FIRST, last] <= at[last] < box[STOP, last]:
+            # along the line cells only get worse
+            best = best_at(LINEAR, sign, order, terms, at)
+            if best < threshold or (count == room and best < best_score[count - 1]):
+                break
+            count = _open_cell(points, questions, q, line + at[last], first, stop, block, best_score, best_ordinal, count)
+            at[last] += step[last]
+        axis = last - 1
+        while axis >= 0:
+            at[axis] += step[axis]
+            if box[FIRST, axis] <= at[axis] < box[STOP, axis]:
+                break
+            at[axis] = start[axis]
+            axis -= 1
+        if axis < 0:
+            return count if count == room and best_score[count - 1] >= threshold else -1
 
 
 @jit
