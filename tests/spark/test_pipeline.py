@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -361,3 +361,14 @@ def test_settings_never_override_what_the_user_set(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     sks.configure(spark, cores=7)
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_a_task_keeps_to_its_core(spark: SparkSession) -> None:
+    """Spark runs a task a core: in its workers, a push uses no threads."""
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from skyband.threads import cores
+
+        yield from (pa.record_batch({"cores": [cores()] * len(batch)}) for batch in batches)
+
+    assert {row.cores for row in spark.range(4).mapInArrow(count, "cores long").collect()} == {1}

@@ -234,7 +234,7 @@ def load(name: str) -> type[Ranked]:
 def build(name: str, plan: Plan, **options: Any) -> Ranked:
     """A fresh structure of the algorithm `name` for a plan. `options` override those named, which override the row's."""
     named, written = settled(name)
-    return load(name)(plan, **{**named.options, **written, **options})
+    return load(name).for_plan(plan, **{**named.options, **written, **options})
 
 
 def build_pairs(name: str, scoring: Scoring, **options: Any) -> PairStructure:

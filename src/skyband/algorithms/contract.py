@@ -81,6 +81,11 @@ class Ranked(ABC):
     _ceilings: Ceilings  # of the rows being taken
     _changes: np.ndarray  # bool: which queries' answers are told by what differs
 
+    @classmethod
+    def for_plan(cls, plan: Plan, **options: Any) -> Ranked:
+        """The structure that suits a plan."""
+        return cls(plan, **options)
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.ks = np.array(plan.ks, np.int64)
@@ -105,11 +110,6 @@ class Ranked(ABC):
         does the work.
         """
         assert changes is None or self.tells_changes
-        self._ceilings = ceilings
-        self._changes = np.zeros(len(self.ks), bool) if changes is None else changes
-        if begin > self.next:
-            self._state = self._empty()
-            self.next = begin
         scores = read_only(scores)
         last = begin + len(scores)
         asked = len(windows.query)
@@ -118,12 +118,22 @@ class Ranked(ABC):
         ranks = NO_RANKS if changes is None else np.empty(room, np.int64)
         results = Results(np.zeros(asked, np.int64), np.zeros(asked, np.int64), np.empty(room), np.empty(room, np.int64), ranks)
         start = 0
-        self._prepare(begin, scores, windows, panes)
+        self.start(begin, scores, windows, panes, ceilings, np.zeros(len(self.ks), bool) if changes is None else changes)
         while start < asked:
             stop = self._run(begin, scores, windows, panes, start, results)
             yield Answers(start, stop, results)
             start = stop
         self.next = last
+
+    def start(
+        self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, ceilings: Ceilings, changes: np.ndarray
+    ) -> None:
+        """What comes before the first `_run` of an advance."""
+        self._ceilings, self._changes = ceilings, changes
+        if begin > self.next:
+            self._state = self._empty()
+            self.next = begin
+        self._prepare(begin, scores, windows, panes)
 
     def _largest_answer(self, scores: np.ndarray) -> int:
         """How many ranks an answer may have once these rows have come."""
@@ -181,12 +191,16 @@ class Ranked(ABC):
     def restore(self, data: bytes) -> None:
         """Take up what `snapshot` of the same class and plan wrote."""
         header, arrays = unpack(type(self).__name__, data)
-        if header["made_for"] != self._made_for():
-            raise StateError(
-                f"this state was made for {header['made_for']}, this structure answers {self._made_for()}; "
-                "restore it into one built alike"
-            )
+        self._refuse_other(header["made_for"])
         fields = {name: arrays[f"state.{name}"] for name in self._state._fields}
         self._state = type(self._state)(**fields)
         self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
         self.next = header["next"]
+
+    def _refuse_other(self, made_for: Any) -> None:
+        """StateError where a state was made for something else."""
+        if made_for != self._made_for():
+            raise StateError(
+                f"this state was made for {made_for}, this structure answers {self._made_for()}; "
+                "restore it into one built alike"
+            )

@@ -25,6 +25,8 @@ says little about the smaller windows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skyband.algorithms.contract import Plan, Ranked
@@ -48,6 +50,13 @@ class SharedViews(Ranked):
     shares = True
     tells_changes = True
     _state: SharedState
+
+    @classmethod
+    def for_plan(cls, plan: Plan, **options: Any) -> Ranked:
+        """One structure, or several that share the cores."""
+        from skyband.algorithms.shared_parts import SharedParts, parts_for
+
+        return SharedParts(plan) if parts_for(len(plan.ks)) > 1 else cls(plan, **options)
 
     def __init__(self, plan: Plan) -> None:
         self._keep = int(view_size.trend_capacity(plan.largest_k))
@@ -93,12 +102,13 @@ class SharedViews(Ranked):
             state.cells[TAKEN] = state.cells[ORIGIN] = begin
             state.cells[RANKED] = -(-begin // state.cells[LEAF]) * state.cells[LEAF]
             state.views[:, (views.FIRST, views.END)] = begin
-        if len(windows.query) == 0:
+        last = begin + len(scores)
+        if last == begin:
             return
         if self.plan.largest_size is not None:
-            needed = min(self.plan.largest_size, begin + len(scores) - int(state.cells[ORIGIN]))
+            needed = min(self.plan.largest_size, last - int(state.cells[ORIGIN]))
         else:
-            needed = int(rows_needed(windows, state.views[:, views.FIRST].copy()))
+            needed = int(rows_needed(windows, state.views[:, views.FIRST].copy(), last))
         if needed > len(state.ring):
             cells = state.cells.copy()
             ring, node_score, node_ordinal, node_count = self._ring_and_ladder(cells, needed)
@@ -108,10 +118,17 @@ class SharedViews(Ranked):
             move_rows(state, self._state)
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
+        return self._answered(begin, scores, windows, start, begin, results)
+
+    def answer(self, begin: int, scores: np.ndarray, windows: Windows, results: Results, *, take_all: bool) -> int:
+        """Answer windows whose answers `results` has room for, and take the rows up to the last one's end, or all. Returns how
+        many."""
+        return self._answered(begin, scores, windows, 0, begin + len(scores) if take_all else begin, results)
+
+    def _answered(self, begin: int, scores: np.ndarray, windows: Windows, start: int, upto: int, results: Results) -> int:
         ahead, limit = self._ceilings
-        return int(
-            answer_windows(self._state, self.tops, self.ks, begin, scores, limit, ahead, windows, start, self._changes, results)
-        )
+        rows = (begin, scores, limit, ahead, upto)
+        return int(answer_windows(self._state, self.tops, self.ks, *rows, windows, start, self._changes, results))
 
     @property
     def candidates(self) -> int:

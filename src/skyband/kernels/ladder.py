@@ -219,11 +219,11 @@ def move_rows(old, new):
 
 
 @jit
-def rows_needed(windows, reach):
-    """Rows the ring must hold to answer `windows` and then whatever comes: the widest of them, and all rows from
-    the first row of any query's last window on. `reach` holds those first rows and is moved on."""
+def rows_needed(windows, reach, last):
+    """Rows the ring must hold to answer `windows` and then, the rows up to `last` taken, whatever comes: the widest of them,
+    and all rows from the first row of any query's last window on. `reach` holds those first rows and is moved on."""
     widest = 0
     for at in range(windows.query.shape[0]):
         reach[windows.query[at]] = windows.first[at]
         widest = max(widest, windows.end[at] - windows.first[at])
-    return max(widest, windows.end[-1] - reach.min())
+    return max(widest, last - reach.min())

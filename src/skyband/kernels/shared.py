@@ -112,8 +112,9 @@ def _refill(state, query, k, first, end, score, ordinal, buffer_score, buffer_or
 
 
 @jit
-def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, windows, start, changes, results):
-    """Take rows and answer windows[start:] until all are answered or `results` is full.
+def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, windows, start, changes, results):
+    """Take rows and answer windows[start:] until all are answered or `results` is full. When all are answered, the rows
+    before `upto` that are left are taken.
 
     `ceilings` and `ahead` are those of `tables.Ceilings`; the answers of a query marked in `changes` are told by what
     differs. Returns the first window not answered.
@@ -134,8 +135,11 @@ def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, windows, sta
     room = results.score.shape[0]
     used = 0
     at = start
-    while at < windows.query.shape[0]:
-        query, first, end = windows.query[at], windows.first[at], windows.end[at]
+    asked = windows.query.shape[0]
+    while at < asked or taken < upto:
+        query, first, end = 0, 0, upto
+        if at < asked:
+            query, first, end = windows.query[at], windows.first[at], windows.end[at]
         k = ks[query]
         if used + (2 * k if changes[query] else k) > room:
             break
@@ -175,6 +179,8 @@ def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, windows, sta
             offered += hits
             # a rising stream, and nobody asks for long: most rows would be pushed out again before anyone looks
             leap = ks.shape[0] == 1 and offered > OVERRUN * k and end - taken > OVERRUN * k
+        if at == asked:
+            break
         views[query, QUIET] += 1
         held, head, waiting, tail = views[query, COUNT], views[query, HEAD], views[query, WAITING], views[query, TAIL]
         complete = views[query, FLOOR_ORDINAL] == COMPLETE
