@@ -13,6 +13,7 @@ import numpy as np
 
 import skyband as sb
 from repro.pairs import PairSet, Setting, asked, feed, fill, structures
+from skyband import threads
 
 if TYPE_CHECKING:
     from benchmarks.numbers import Figure
@@ -49,6 +50,7 @@ def pair_figures(say: Callable[[str], None], make: Callable[..., Figure], *, qui
                 detail = f"{ours:.1f} µs against {bound:.1f} µs a row"
                 yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
     yield from _boxes(say, make, quick=quick)
+    yield from _on_all_cores(say, make, quick=quick)
     yield from _naive(say, make)
     yield from _snapshot(say, make)
 
@@ -69,6 +71,28 @@ def _boxes(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bo
                 detail = f"{ours:.1f} µs against {bound:.1f} µs a row; scase {scan:.1f} µs"
                 hold = 1.0 if score in ("s1", "s2") else 0.0
                 yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
+
+
+def _on_all_cores(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bool) -> Iterator[Figure]:
+    """By the clock: a window's rows are looked through ahead on as many cores as there are."""
+    size, rows = (10**5, 640) if quick else (10**6, 192)
+    for score, columns in (("s1", 2), ("s1", 4), ("s3", 4)):
+        say(f"pairs on all cores, {score}, d={columns}")
+        setting = Setting(_UNIFORM, "scase", 20, size, columns, (score,))
+        points = _UNIFORM.draw(size + 2 * rows, columns)
+        taken = []
+        for cores in (None, 1):
+            threads.use_at_most(cores)
+            structure = next(structures(setting))
+            fill(structure, points, setting, asked(setting))
+            feed(structure, points, size, size + rows, asked(setting), size)
+            begin = perf_counter()
+            feed(structure, points, size + rows, size + 2 * rows, asked(setting), size)
+            taken.append(1e6 * (perf_counter() - begin) / rows)
+        threads.use_at_most(None)
+        what = f"{score}, scase, N={size:,}, K=20, d={columns}, on {threads.cores()} cores"
+        detail = f"{taken[0]:.0f} µs against {taken[1]:.0f} µs a row"
+        yield make(what, "on one core", 0.0, taken[0] / taken[1], "× its time", detail=detail)
 
 
 def _naive(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[Figure]:

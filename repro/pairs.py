@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from time import thread_time
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -135,15 +135,15 @@ def asked(setting: Setting) -> list[tuple[int, int]]:
 
 
 def feed(structure: PairStructure, rows: np.ndarray, fed: int, upto: int, queries: list[tuple[int, int]], size: int) -> float:
-    """Hand over the rows from `fed` on and answer every query after each; seconds."""
+    """Hand over the rows from `fed` on and answer every query after each; seconds of all cores together."""
     piece = np.ascontiguousarray(rows[:, fed:upto])
     windows = in_order_of_end([count_windows(q, n, 1, 0, fed, upto, last_only=False) for q, (_, n) in enumerate(queries)])
     reach = np.minimum.accumulate(np.append(windows.first, max(upto + 1 - size, 0))[::-1])[::-1].copy()
     sides = np.full(upto - fed, pairs_run.OLDER | pairs_run.NEWER, np.uint8)
-    started = thread_time()
+    started = process_time()
     for _ in structure.advance(piece, piece, sides, windows, reach):
         pass
-    return thread_time() - started
+    return process_time() - started
 
 
 def fill(structure: PairStructure, rows: np.ndarray, setting: Setting, queries: list[tuple[int, int]]) -> None:
@@ -202,9 +202,9 @@ def query_cost(setting: Setting, effort: Effort) -> Cost:
         pairs_tree.build(state)
         best = np.inf
         for _ in range(6):  # the first may load the kernel
-            started = thread_time()
+            started = process_time()
             read_often(state, 0, setting.size - size, times, setting.answering == "tree")
-            best = min(best, (thread_time() - started) / times)
+            best = min(best, (process_time() - started) / times)
         seconds.append(best)
     return Cost(1e6 * float(np.mean(seconds)), float(np.mean(held)), 0.0)
 

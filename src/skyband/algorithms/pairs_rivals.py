@@ -27,8 +27,8 @@ class Basic(PairSkyband):
     def __init__(self, scoring: Scoring) -> None:
         super().__init__(scoring)
 
-    def _run(self, begin: int, *rows_and_windows: Any) -> int:
-        return int(kernel.run(self._state, True, self._scorer, begin, *rows_and_windows))
+    def _run(self, begin: int, older: np.ndarray, newer: np.ndarray, *windows: Any) -> int:
+        return int(kernel.run(self._state, True, self._scorer, begin, older, newer, *windows))
 
     def add(self, k: int, *, watched: bool, first: int) -> None:
         super().add(k, watched=False, first=first)
@@ -67,5 +67,5 @@ class Supreme(PairSkyband):
     def __init__(self, scoring: Scoring) -> None:
         super().__init__(scoring)
 
-    def _run(self, begin: int, *rows_and_windows: Any) -> int:
-        return int(kernel.run(self._state, False, self._scorer, begin, *rows_and_windows))
+    def _run(self, begin: int, older: np.ndarray, newer: np.ndarray, *windows: Any) -> int:
+        return int(kernel.run(self._state, False, self._scorer, begin, older, newer, *windows))

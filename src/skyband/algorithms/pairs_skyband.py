@@ -9,7 +9,8 @@ read from the band when asked.
 
 Paper: ICDE12 V-A (SCase, Algorithms 3 and 4), IV (answers). Guarantee: exact; no smaller set of pairs is.
 Cost a row: O(N) scores, vectorized; O(√K) pairs that join, at O(log K) for every pair of the band now and then; O(1) a
-query whose answer stays. Memory: the rows' columns, and expected O(K log(N/K)) pairs; never more than K for each row.
+query whose answer stays. In large windows scores are looked through ahead, for many new rows at once and on all cores
+(`pairs_screening`). Memory: the rows' columns, and expected O(K log(N/K)) pairs; never more than K for each row.
 
 Deviations: the staircase is read once a block instead of by a binary search for each pair, and may be some rows behind, which
 lets in a few pairs too many, never too few. Waiting pairs join together. Pairs of the newest rows join when the rows have grown
@@ -32,6 +33,7 @@ import numpy as np
 from skyband.algorithms.contract import read_only
 from skyband.algorithms.pairs import Answered, PairStructure, Scoring, empty_answers, with_query, without_query
 from skyband.algorithms.pairs_check import check_skyband
+from skyband.algorithms.pairs_screening import Screening
 from skyband.errors import StateError
 from skyband.kernels import pairs_boxes as boxing
 from skyband.kernels import pairs_run as kernel
@@ -84,6 +86,7 @@ class PairSkyband(PairStructure):
         )
         self._boxes = _boxes(scoring.older, 0 if access == "scan" else BOX_ROWS, 0)
         self._scorer, self._reverse = scoring.scorer(), scoring.reversed().scorer()
+        self._screening = Screening(scoring)
         lay_segments(self._state)
 
     def begin_at(self, ordinal: int) -> None:
@@ -137,8 +140,11 @@ class PairSkyband(PairStructure):
         begin, marks, start = self.next, self._state.marks, 0
         results = self._results(len(windows.query))
         marks[[band.WINDOW, band.USED]] = 0
+        self._screening.forget()
         while True:
             code = self._run(begin, older, newer, sides, windows, reach, results)
+            if code == kernel.PAUSED:
+                continue
             if code == kernel.BAND_FULL:
                 self._grow_band()
             elif code == kernel.TAIL_FULL:
@@ -153,9 +159,12 @@ class PairSkyband(PairStructure):
                 start, marks[band.USED] = stop, 0
         self.next = begin + older.shape[1]
 
-    def _run(self, begin: int, *rows_and_windows: Any) -> int:
+    def _run(self, begin: int, older: np.ndarray, newer: np.ndarray, *windows: Any) -> int:
         """Go on until all is done or something is full; which."""
-        return int(kernel.run(self._state, self._boxes, self._scorer, self._reverse, begin, *rows_and_windows))
+        state, screening = self._state, self._screening
+        pause = screening.look_ahead(state, begin, newer)
+        known = (self._boxes, self._scorer, self._reverse, screening.screen, pause)
+        return int(kernel.run(state, *known, begin, older, newer, *windows))
 
     def _grow_band(self) -> None:
         state, held = self._state, int(self._state.marks[band.BAND])
@@ -180,6 +189,7 @@ class PairSkyband(PairStructure):
         new.columns[:, :count] = tail.columns[:, held]
         new.ordinal[:count], new.early[:count] = tail.ordinal[held], tail.early[held]
         marks[[band.HEAD, band.FRONT, band.STOP]] = 0, marks[band.FRONT] - held.start, count
+        self._screening.forget()
         boxing.lay_again(self._state, self._boxes)
 
     def _box(self) -> None:

@@ -16,6 +16,7 @@ from skyband.kernels.pairs_band import (
 )
 from skyband.kernels.pairs_boxes import BOXED, lay_again, merge_all, search
 from skyband.kernels.pairs_score import EXPRESSION, FINE, KIND, any_apart, fill, meet, promising, reaching, reaching_own, score
+from skyband.kernels.pairs_screen import is_clear
 from skyband.kernels.pairs_state import (
     BAND,
     BY_TREE,
@@ -50,7 +51,7 @@ from skyband.kernels.tables import SAME
 
 OLDER, NEWER = 1, 2  # bits of a row's sides: what it may be in a pair
 
-RESULTS_FULL, BAND_FULL, TAIL_FULL, BOX_DUE = 1, OUT_OF_ROOM, 3, 4  # why `run` returns, or DONE
+RESULTS_FULL, BAND_FULL, TAIL_FULL, BOX_DUE, PAUSED = 1, OUT_OF_ROOM, 3, 4, 5  # why `run` returns, or DONE
 
 
 class PairResults(NamedTuple):
@@ -64,9 +65,9 @@ class PairResults(NamedTuple):
 
 
 @lean
-def run(state, boxes, scorer, reverse, begin, older, newer, sides, windows, reach, results):
-    """Take rows and answer windows, from where marks[NEXT] and marks[WINDOW] stand, until all is done or something is
-    full; returns which. reach[w]: no window from w on holds rows before it.
+def run(state, boxes, scorer, reverse, screen, pause, begin, older, newer, sides, windows, reach, results):
+    """Take rows and answer windows, from where marks[NEXT] and marks[WINDOW] stand, until all is done, something is
+    full, or the row with the ordinal `pause` comes; returns which. reach[w]: no window from w on holds rows before it.
 
     Steps that every row takes are handed the arrays they need: all there is are 600 words, as costly as scoring 500 rows."""
     marks, tail, fresh, answers = state.marks, state.tail, state.fresh, state.answers
@@ -77,6 +78,8 @@ def run(state, boxes, scorer, reverse, begin, older, newer, sides, windows, reac
         marks[REACH] = max(marks[REACH], reach[w])
         while marks[NEXT] < stop:
             row = marks[NEXT] - begin
+            if marks[NEXT] == pause:
+                return PAUSED
             if marks[SCAN] == IDLE:
                 while marks[HEAD] < marks[STOP] and tail.ordinal[marks[HEAD]] < marks[REACH]:
                     marks[HEAD] += 1
@@ -90,7 +93,7 @@ def run(state, boxes, scorer, reverse, begin, older, newer, sides, windows, reac
                     meet(scorer, tail.columns, newer, row)
                     marks[SCAN], marks[RUN], marks[LEAF] = marks[STOP], 0, 0
             if sides[row] & NEWER:
-                while _scan(marks, state.levels, state.segments, tail, state.pending, scorer) == OUT_OF_ROOM:
+                while _scan(marks, state.levels, state.segments, tail, state.pending, scorer, screen) == OUT_OF_ROOM:
                     if marks[BAND] + marks[PENDING] > len(state.band.score):
                         return BAND_FULL
                     merge_all(state, boxes)
@@ -215,7 +218,7 @@ def _move_fresh(state):
 
 
 @lean
-def _scan(marks, levels, segments, tail, pending, scorer):
+def _scan(marks, levels, segments, tail, pending, scorer, screen):
     """Score the new row with the tail, from where marks[SCAN] stands; pairs that may matter wait. With young rows, only
     those that an answer may take up do; the newest settled rows have limits of their own, older ones one a segment. OUT_OF_ROOM
     when no more may wait."""
@@ -233,6 +236,8 @@ def _scan(marks, levels, segments, tail, pending, scorer):
             begin, limit = max(segments.begin[j], marks[HEAD]), segments.limit[j]
         if own:
             hit = True
+        elif is_clear(screen.marks, screen.limit, screen.hits, marks[NEXT], begin, place, limit):
+            hit = False
         elif kind == EXPRESSION:
             hit = promising(scorer, columns, begin, place - begin, limit)
         else:
