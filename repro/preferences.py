@@ -7,10 +7,10 @@ and every one of them is computed then; only cycles after that are measured, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -97,9 +97,10 @@ class Effort:
 
     shrink: int = 1  # windows and arrivals are divided by it
     fewer: int = 1  # and the number of queries by this
-    seconds: float = 0.8  # cycles are measured until so much time is spent,
+    warm: int = 10  # cycles in which arrays find their sizes, not counted
+    seconds: float = 5.0  # cycles are measured until so much time is spent,
     least: int = 5  # but at least so many
-    most: int = 30  # and at most
+    most: int = 100  # and at most: the paper's runs
     streams: int = 60  # of which view sizes are the average
 
 
@@ -164,12 +165,16 @@ def begin_full(setting: Setting, window: np.ndarray, seed: int = 0) -> Structure
 
 
 def age(structure: TSL) -> None:
-    """Leave as many rows in each view as it has in the long run: k - 1 + j with a probability that grows as j, since a walk
-    that is sent back to the top when it falls below k is there so often."""
+    """Leave as many rows in each view as it has in the long run.
+
+    A view of i rows gains one as often as it loses one, i times in as many arrivals as the window has rows, and is sent back to
+    k_max when it falls below k: so i rows are held with a probability that goes as (i - k + 1) / i.
+    """
     rng, marks = np.random.default_rng(2), structure.views.marks
     for row in marks:
         spare = np.arange(1, row[tsl_kernel.MOST] - row[tsl_kernel.K] + 2)
-        row[tsl_kernel.COUNT] = row[tsl_kernel.K] - 1 + rng.choice(spare, p=spare / spare.sum())
+        often = spare / (row[tsl_kernel.K] - 1 + spare)
+        row[tsl_kernel.COUNT] = row[tsl_kernel.K] - 1 + rng.choice(spare, p=often / often.sum())
     marks[:, tsl_kernel.WHOLE] = 0
 
 
@@ -187,19 +192,28 @@ class Cost:
 
 
 def cost(setting: Setting, effort: Effort) -> Cost:
-    """The mean of some cycles after the queries have come."""
-    rows = _points(setting.data, setting.size + effort.most * setting.arrivals, setting.attributes)
+    """The mean of some cycles, some cycles after the queries have come."""
+    rows = _points(setting.data, setting.size + (effort.warm + effort.most) * setting.arrivals, setting.attributes)
     structure = begin_full(setting, rows[:, : setting.size])
+    pieces = (rows[:, at : at + setting.arrivals] for at in range(setting.size, rows.shape[1], setting.arrivals))
     if isinstance(structure, TSL):
         age(structure)
-    taken: list[float] = []
+    _cycles(structure, islice(pieces, effort.warm), 0, effort.seconds)
     before = structure.searches
-    while len(taken) < effort.least or (sum(taken) < effort.seconds and len(taken) < effort.most):
-        at = setting.size + len(taken) * setting.arrivals
-        taken.append(sum(seconds for seconds, _, _ in rounds(structure, rows[:, at : at + setting.arrivals])))
+    taken = _cycles(structure, islice(pieces, effort.most), effort.least, effort.seconds)
     mean = float(np.mean(taken))
     searches = (structure.searches - before) / len(taken)
     return Cost(1e3 * mean, 1e6 * mean / setting.queries, structure.nbytes / 1e6, searches)
+
+
+def _cycles(structure: Structure, arrivals: Iterable[np.ndarray], least: int, seconds: float) -> list[float]:
+    """Seconds of each cycle, until so much time is spent; at least so many."""
+    taken: list[float] = []
+    for rows in arrivals:
+        taken.append(sum(part for part, _, _ in rounds(structure, rows)))
+        if len(taken) >= least and sum(taken) >= seconds:
+            break
+    return taken
 
 
 @lru_cache(maxsize=1)
