@@ -87,15 +87,52 @@ def _turning_points(grid, questions, q, box, pivot):
 
 
 @lean
+def _in_line(order, d):
+    """Are terms added in the order in which attributes stand in a row?"""
+    for place in range(order.size):
+        if order[place] != place:
+            return False
+    return order.size == d
+
+
+@tiny
+def _sums_of_rows(flat, d, weight, sign, begin, stop, out):
+    """Weighted sums of rows that stand side by side, added as `scores_by` does, where their length is known beforehand: then
+    they are vectorized. False where it is not."""
+    if d == 2:
+        v, w = weight[0], weight[1]
+        for i in range(np.uint64(stop - begin)):
+            at = np.uint64(2) * (np.uint64(begin) + i)
+            out[i] = sign * (v * flat[at] + w * flat[at + np.uint64(1)])
+    elif d == 3:
+        v, w, u = weight[0], weight[1], weight[2]
+        for i in range(np.uint64(stop - begin)):
+            at = np.uint64(3) * (np.uint64(begin) + i)
+            out[i] = sign * (v * flat[at] + w * flat[at + np.uint64(1)] + u * flat[at + np.uint64(2)])
+    elif d == 4:
+        v, w, u, t = weight[0], weight[1], weight[2], weight[3]
+        for i in range(np.uint64(stop - begin)):
+            at = np.uint64(4) * (np.uint64(begin) + i)
+            two = v * flat[at] + w * flat[at + np.uint64(1)]
+            out[i] = sign * (two + u * flat[at + np.uint64(2)] + t * flat[at + np.uint64(3)])
+    else:
+        return False
+    return True
+
+
+@lean
 def _take_run(
     rows, ordinals, kind, sign, order, point, weight, begin, stop_at, first, stop, block, best_score, best_ordinal, count
 ):
     """Take those of the rows at the places [begin, stop_at) that arrived in [first, stop) among the best found; returns how
     many these are. `block`: room, float64 [BLOCK]."""
-    room = best_score.shape[0]
+    room, d = best_score.shape[0], rows.shape[1]
+    plain = kind == LINEAR and _in_line(order, d)
+    flat = rows.reshape(-1)
     while begin < stop_at:
         end = min(begin + BLOCK, stop_at)
-        scores_by(kind, sign, order, point, weight, rows.T, begin, end, block)
+        if not (plain and _sums_of_rows(flat, d, weight, sign, begin, end, block)):
+            scores_by(kind, sign, order, point, weight, rows.T, begin, end, block)
         at, scored = np.int64(0), end - begin
         while True:
             at = next_at_least(block, at, scored, best_score[count - 1] if count == room else -np.inf)
