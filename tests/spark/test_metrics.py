@@ -43,10 +43,10 @@ from skyband.spark.watching.metrics import MOST_ENDED, Metrics
 
 def test_what_groups_tell_is_added_up_by_query() -> None:
     ends = pa.array([4, 2, 9], pa.timestamp("s", "UTC"))
-    north = tell({"a": (1, 2, 3, 4), "b": (0, None, 5, 0)}, pa.table({"query": ["a", "a", "b"], "end": ends}), "end")
-    south = tell({"a": (1, 0, 1, 0), "b": (0, None, 0, 0)}, None, "end")
-    assert heard([north, south]) == {"a": Told(2, 2, 4, 4, 2, 2_000_000), "b": Told(0, None, 5, 0, 1, 9_000_000)}
-    counted = tell({"a": (0, 0, 0, 0)}, pa.table({"query": ["a", "a"]}), None)
+    north = tell({"a": (1, 2, 3, 4, 50), "b": (0, None, 5, 0, 7)}, pa.table({"query": ["a", "a", "b"], "end": ends}), "end")
+    south = tell({"a": (1, 0, 1, 0, 8), "b": (0, None, 0, 0, 0)}, None, "end")
+    assert heard([north, south]) == {"a": Told(2, 2, 4, 4, 58, 2, 2_000_000), "b": Told(0, None, 5, 0, 7, 1, 9_000_000)}
+    counted = tell({"a": (0, 0, 0, 0, 0)}, pa.table({"query": ["a", "a"]}), None)
     assert heard([bytearray(counted)]) == {"a": Told(nulls=0, results=2)} and heard([]) == {}
     seen = {"results pairs": 3, "oldest pairs": 7, "results a": 1, "rows": 9}
     assert heard_together({"a": Told(late=1)}, seen) == {"pairs": Told(results=3, oldest=7), "a": Told(late=1, results=1)}
@@ -86,7 +86,7 @@ def report(batch: int, run: str = "r", id: str = "i", name: str | None = "trades
 def told(results: int, end: str | None = "2026-01-05T09:59:58Z") -> list[bytes]:
     ends = None if end is None else pa.array([np.datetime64(end.rstrip("Z"), "us")] * results, pa.timestamp("us"))
     rows = pa.table({"query": ["hot"] * results} | ({} if ends is None else {"end": ends}))
-    return [tell({"hot": (1, 2, 30, 0)}, rows if results else None, None if ends is None else "end")]
+    return [tell({"hot": (1, 2, 30, 0, 900)}, rows if results else None, None if ends is None else "end")]
 
 
 def test_a_batch_counts_once_and_an_idle_stream_changes_nothing() -> None:
@@ -102,6 +102,7 @@ def test_a_batch_counts_once_and_an_idle_stream_changes_nothing() -> None:
     second = after(first, report(1, **{BY_QUERY: told(0)}))
     assert (second.rows, second.batches, second.results, second.largest_state, second.states) == (20, 2, {"hot": 3}, 5, 2)
     queries = second.record()["queries"]
+    assert (queries["hot"]["rows"], queries["hot"]["bytes"]) == (20, 900)
     assert queries["hot"]["emit_latency"] == {"p50": 0.25, "p99": 0.25}
     assert queries["hot"]["window_delay"] == {"p50": 2.25, "p99": 2.25}
     json.dumps(second.record())
@@ -214,12 +215,15 @@ def test_the_text_has_every_figure_of_every_stream_and_query() -> None:
         nulls={'a "b"\\': 0},
         results={'a "b"\\': 3},
         held={'a "b"\\': 4},
+        seen={'a "b"\\': 5},
+        sizes={'a "b"\\': 77},
         latencies=latencies,
     )
     found = samples(text([Shown("one\ntwo", figures, True), Shown("idle", Figures(batches=1), False)]))
     labels = (("stream", "one\ntwo"), ("query", 'a "b"\\'))
     assert found["skyband_rows_total", (("stream", "one\ntwo"),)] == 5 and found["skyband_up", (("stream", "idle"),)] == 0
     assert found["skyband_late_rows_total", labels] == 1 and found["skyband_query_candidates", labels] == 4
+    assert found["skyband_query_rows_total", labels] == 5 and found["skyband_query_bytes", labels] == 77
     assert found["skyband_emit_latency_seconds", (*labels, ("quantile", "0.99"))] == 0.5
     assert found["skyband_emit_latency_seconds_count", labels] == 3 and found["skyband_emit_latency_seconds_sum", labels] == 1.5
     assert not [name for name, _ in found if name.startswith(("skyband_window_delay", "skyband_watermark", "skyband_lag"))]

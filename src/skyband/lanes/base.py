@@ -201,10 +201,16 @@ class Lane(ABC):
     def candidates(self) -> int:
         """Rows held because they may still rank, for all queries together."""
 
-    def held(self) -> list[tuple[str, int]]:
-        """The name of every query with the rows that the structure which answers it holds; cheaper than `figures`."""
-        together = self.candidates
-        return [(member.query.name, together) for member in self.members if member.active]
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of all that is held for its queries, rows' own columns apart."""
+
+    def held(self) -> list[tuple[str, int, int]]:
+        """The name of every query with the rows and bytes that the structure which answers it holds; cheaper than
+        `figures`."""
+        together, size = self.candidates, self.nbytes
+        return [(member.query.name, together, size) for member in self.members if member.active]
 
     def missed_at_most(self, at: int) -> float:
         """How many rows that ranked a query may have missed; 0: none, it is exact."""

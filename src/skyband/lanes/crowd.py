@@ -228,9 +228,13 @@ class CrowdLane(Lane):
     def candidates(self) -> int:
         return int(self.structure.all_candidates().sum())
 
-    def held(self) -> list[tuple[str, int]]:
-        counts = self.structure.all_candidates().tolist()
-        return [(member.query.name, count) for member, count in zip(self.members, counts, strict=True) if member.active]
+    @property
+    def nbytes(self) -> int:
+        return self.structure.nbytes
+
+    def held(self) -> list[tuple[str, int, int]]:
+        counts, size = self.structure.all_candidates().tolist(), self.nbytes
+        return [(member.query.name, count, size) for member, count in zip(self.members, counts, strict=True) if member.active]
 
     def missed_at_most(self, at: int) -> float:
         return self.structure.missed_at_most(at, self.members[at].rows + self._uncounted)

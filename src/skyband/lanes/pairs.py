@@ -204,7 +204,7 @@ class PairLane(Lane):
         self.live.thin(self.floor)
 
     def figures(self, at: int) -> dict[str, Any]:
-        found = {"algorithm": self.algorithm, "candidates": self.candidates, "bytes": self._nbytes}
+        found = {"algorithm": self.algorithm, "candidates": self.candidates, "bytes": self.nbytes}
         return found | self.structure.figures()
 
     @property
@@ -212,7 +212,7 @@ class PairLane(Lane):
         return self.structure.candidates
 
     @property
-    def _nbytes(self) -> int:
+    def nbytes(self) -> int:
         return self.structure.nbytes + self.live.nbytes + self.texts.nbytes
 
     # -- state ---------------------------------------------------------------------------------------------------

@@ -244,17 +244,20 @@ class Group:
     def counted(self, tally: Tally) -> dict[str, Counted]:
         """What there is to say of queries: of all where rows are counted, of its own in a shard."""
         held: Counter[str] = Counter()
+        size: Counter[str] = Counter()
         for monitor in self.monitors:
             for lane in () if monitor is None else monitor._lanes:
-                for name, count in lane.held():
+                for name, count, taken in lane.held():
                     held[self._asked(name)] += count
+                    size[self._asked(name)] += taken
         found: dict[str, Counted] = {}
         unscored = self.take_nulls()
         for name, (number, unknown, refused) in self.plan.counts_of.items():
             late = int(tally.late[number])
             if late or name in held or self._tells_all:
                 nulls = unscored.get(name) if unknown is None else int(tally.nulls[number, unknown])
-                found[name] = (late, nulls, held[name], 0 if refused is None else int(tally.nulls[number, refused]))
+                unfit = 0 if refused is None else int(tally.nulls[number, refused])
+                found[name] = (late, nulls, held[name], unfit, size[name])
         return found
 
     _tells_all = True

@@ -47,11 +47,13 @@ class Figures:
     by_shard: Mapping[str, int] = field(default_factory=dict)  # queries that stand, of a stream whose queries come and go
     commands: int = 0
     refused_commands: int = 0
+    seen: Mapping[str, int] = field(default_factory=dict)  # rows of the micro-batches in which a query stood, by query
     late: Mapping[str, int] = field(default_factory=dict)  # by query
     nulls: Mapping[str, int] = field(default_factory=dict)  # without those that are not counted
     refusals: Mapping[str, int] = field(default_factory=dict)  # rows that a query across streams has no object or stream for
     results: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)  # candidates by query; queries that share a structure share them
+    sizes: Mapping[str, int] = field(default_factory=dict)  # bytes of that structure, in the groups of the last micro-batch
     latencies: Latencies = field(default_factory=Latencies, compare=False, repr=False)  # up to now, not up to then
 
     @property
@@ -61,7 +63,7 @@ class Figures:
 
     def record(self) -> dict[str, Any]:
         """The figures for a program: plain values under their names."""
-        inner = ("late", "nulls", "refusals", "results", "held", "latencies", "by_shard")
+        inner = ("seen", "late", "nulls", "refusals", "results", "held", "sizes", "latencies", "by_shard")
         plain = {name: value for name, value in vars(self).items() if name not in inner}
         for name in ("watermark", "newest"):
             plain[name] = plain[name].isoformat() if isinstance(plain[name], datetime) else plain[name]
@@ -71,11 +73,13 @@ class Figures:
 
     def _of(self, query: str) -> dict[str, Any]:
         return {
+            "rows": self.seen.get(query, 0),
             "late": self.late[query],
             "nulls": self.nulls.get(query),
             "refused": self.refusals.get(query, 0),
             "results": self.results.get(query, 0),
             "candidates": self.held.get(query, 0),
+            "bytes": self.sizes.get(query, 0),
             "emit_latency": _spans(self.latencies.emit.get(query)),
             "window_delay": _spans(self.latencies.window.get(query)),
         }
@@ -132,12 +136,14 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         by_shard={**figures.by_shard, **_standing(text for seen in reports for text in seen.get(STANDING) or ())},
         commands=figures.commands + total("commands"),
         refused_commands=figures.refused_commands + total("refused commands"),
+        seen=_added(figures.seen, dict.fromkeys(told, total("rows"))),
         late=_added(figures.late, {name: one.late for name, one in told.items()}),
         nulls=_added(figures.nulls, {name: one.nulls for name, one in told.items() if one.nulls is not None}),
         refused=figures.refused + total("refused"),
         refusals=_added(figures.refusals, {name: one.refused for name, one in told.items() if one.refused}),
         results=_added(figures.results, {name: one.results for name, one in told.items()}),
         held=_newest(figures.held, {name: one.candidates for name, one in told.items()}),
+        sizes=_newest(figures.sizes, {name: one.bytes for name, one in told.items()}),
     )
 
 

@@ -23,8 +23,8 @@ BY_QUERY = "by query"
 RESULTS, OLDEST = "results ", "oldest "
 """Begin the names of observed metrics of queries whose answers come from several states: see `Told`."""
 
-Counted: TypeAlias = tuple[int, int | None, int, int]
-"""Late rows, nulls, candidates and refused rows of a query: see `Told`."""
+Counted: TypeAlias = tuple[int, int | None, int, int, int]
+"""Late rows, nulls, candidates, refused rows and bytes of a query: see `Told`."""
 
 
 class Told(NamedTuple):
@@ -34,6 +34,7 @@ class Told(NamedTuple):
     nulls: int | None = None  # rows in time whose score was null or NaN; None: not counted, its state is sent only some
     candidates: int = 0  # rows held because they may rank, in the structure that answers it; others may share that
     refused: int = 0  # rows that a query across streams has no object or no stream for
+    bytes: int = 0  # of that structure
     results: int = 0  # result rows
     oldest: int | None = None  # end of the earliest window among them, microseconds since 1970; None without timestamps
 
@@ -52,7 +53,7 @@ def take_nulls(monitor: Monitor) -> Counter[str]:
 def tell(counts: Mapping[str, Counted], results: pa.Table | None, end: str | None) -> bytes:
     """Counts by query, with what `results` holds; `end` is its column of window ends in time."""
     emitted = {} if results is None else _emitted(results, end)
-    nothing: Counted = (0, None, 0, 0)  # is counted of a query that was cancelled after it had answered
+    nothing: Counted = (0, None, 0, 0, 0)  # is counted of a query that was cancelled after it had answered
     said = {name: [*counts.get(name, nothing), *emitted.get(name, ())] for name in {**counts, **emitted}}
     return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), 1)
 
@@ -85,6 +86,7 @@ def _added(one: Told, other: Told) -> Told:
         sum(nulls) if nulls else None,
         one.candidates + other.candidates,
         one.refused + other.refused,
+        one.bytes + other.bytes,
         one.results + other.results,
         min((end for end in (one.oldest, other.oldest) if end is not None), default=None),
     )

@@ -254,8 +254,8 @@ class LiveGroup:
         lanes = [lane for pace in self.paces.values() for lane in pace.monitor._lanes]
         return sum(map(len, self.open)) + sum(lane.candidates for lane in lanes)
 
-    def held(self) -> Iterator[tuple[str, int]]:
-        """Every query asked now, with the rows that the structure which answers it holds."""
+    def held(self) -> Iterator[tuple[str, int, int]]:
+        """Every query asked now, with the rows and bytes that the structure which answers it holds."""
         return (one for pace in self.paces.values() for lane in pace.monitor._lanes for one in lane.held())
 
     # -- state ---------------------------------------------------------------------------------------------------

@@ -214,11 +214,14 @@ class Shard:
         """By query, what became of rows since the last call, and the rows held for it, in all groups."""
         counts, self.gone = self.gone, Counts()
         held: Counter[str] = Counter()
+        size: Counter[str] = Counter()
         for group in self.groups.values():
             counts.add(group.take_counts())
-            held.update(dict(group.held()))
+            for name, rows, taken in group.held():
+                held[name] += rows
+                size[name] += taken
         names = dict.fromkeys([*self.standing, *counts.names()])  # some may have been cancelled just now
-        return {name: (counts.late[name], counts.nulls[name], held[name], counts.refused[name]) for name in names}
+        return {name: (counts.late[name], counts.nulls[name], held[name], counts.refused[name], size[name]) for name in names}
 
     # -- state ---------------------------------------------------------------------------------------------------
 

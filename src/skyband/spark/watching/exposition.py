@@ -124,6 +124,9 @@ _STREAMS = (
 
 _QUERIES = (
     _OfQuery(
+        "skyband_query_rows_total", "counter", "Rows of the micro-batches in which it stood.", lambda figures: figures.seen
+    ),
+    _OfQuery(
         "skyband_late_rows_total", "counter", "Rows left out because their slide had closed.", lambda figures: figures.late
     ),
     _OfQuery(
@@ -141,6 +144,12 @@ _QUERIES = (
         "gauge",
         "Rows held because they may still rank; queries that share a structure share them.",
         lambda figures: figures.held,
+    ),
+    _OfQuery(
+        "skyband_query_bytes",
+        "gauge",
+        "Bytes of the structure that answers it, in memory; queries that share one share them.",
+        lambda figures: figures.sizes,
     ),
 )
 
