@@ -104,7 +104,7 @@ class SAP(Ranked):
             np.zeros(_SMALLEST_RING if linked else 0, np.int32),
             *rows(candidates),
             np.zeros(candidates, np.int64),
-            *rows(k),
+            *rows(2 * k),
             *rows(k),
             *rows(self._buffer),
             *rows(2 * k),
@@ -195,8 +195,8 @@ class SAP(Ranked):
         """C and M_0, as the paper counts them: the lists of the partition in progress join C when it is complete."""
         head = self._state.head
         waiting = int(self._state.builds[:, at.BUILD_PUSHED].sum())
-        held = (at.CANDIDATES, at.FRONT_COUNT, at.FRONT_MEANINGFUL)
-        return waiting + sum(int(head[place]) for place in held)
+        listed = int((self._state.front_ordinal[: head[at.FRONT_COUNT]] >= head[at.FIRST]).sum())
+        return waiting + listed + int(head[at.CANDIDATES]) + int(head[at.FRONT_MEANINGFUL])
 
     def check_invariants(self) -> None:
         check(self._state, self._rules)

@@ -234,3 +234,17 @@ def any_at_least(scores, begin, stop, floor):
             return True
         i = block_end
     return False
+
+
+@lean
+def first_at_least(scores, begin, stop, floor):
+    """Place of the first row of scores[begin:stop] that is at or above the floor; `stop` if there is none."""
+    i = begin
+    while i < stop:
+        block_end = min(i + BLOCK, stop)
+        if any_at_least(scores, i, block_end, floor):
+            while not scores[i] >= floor:
+                i += 1
+            return i
+        i = block_end
+    return stop

@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.best import finish, keep_best, merge, sort_best, worst
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import jit, lean
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_ranksum import evaluate
-from skyband.kernels.sap_rows import PIECE, copy_list, gather, gather_rows, store
+from skyband.kernels.sap_rows import FEW, PIECE, copy_list, gather, gather_rows, store, take_few
 from skyband.kernels.sap_savl import begin_build, continue_build
 from skyband.kernels.sap_state import (
     CANDIDATES,
@@ -97,20 +97,21 @@ def measure(state, rules, first, end, number):
     head[LARGEST] = largest_length(n, rules.eta)
 
 
-@jit
-def take_rows(state, rules, scores, begin, stop, ordinal_shift):
-    """Store scores[begin:stop] and gather those that may be among the unit's best."""
-    head, levels = state.head, state.levels
+@lean
+def take_rows(head, levels, ring, unit_score, unit_ordinal, keep, scores, begin, stop, shift):
+    """Store scores[begin:stop] and gather those that may be among the unit's best. Takes the arrays it needs one by one:
+    this is done at least once a slide, and handing over the whole state costs as much as a hundred rows."""
+    tau, count = levels[TAU], head[UNIT_COUNT]
+    if stop - begin <= FEW:
+        begin, count = take_few(scores, begin, stop, shift, ring, tau, unit_score, unit_ordinal, count)
     while begin < stop:
         piece = min(begin + PIECE, stop)
-        store(state.ring, begin + ordinal_shift, scores, begin, piece)
-        levels[TAU], head[UNIT_COUNT], reduced = gather(
-            scores, begin, piece, ordinal_shift, levels[TAU], state.unit_score, state.unit_ordinal, head[UNIT_COUNT], rules.keep
-        )
+        store(ring, begin + shift, scores, begin, piece)
+        tau, count, reduced = gather(scores, begin, piece, shift, tau, unit_score, unit_ordinal, count, keep)
         if reduced:
             head[UNIT_SORTED] = 0
         begin = piece
-    head[NEXT] = stop + ordinal_shift
+    levels[TAU], head[UNIT_COUNT], head[NEXT] = tau, count, stop + shift
 
 
 @jit

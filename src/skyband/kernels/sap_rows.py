@@ -13,6 +13,7 @@ from skyband.kernels.best import BLOCK, keep_best, worst
 from skyband.kernels.jit import lean
 
 PIECE = 4096  # rows read at once
+FEW = 32  # rows taken one by one
 WIDE = 8 * BLOCK  # rows passed over at once where none of them counts
 
 

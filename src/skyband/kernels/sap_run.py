@@ -1,36 +1,18 @@
-"""SAP from rows to answers: take rows, move the front, merge the best of front, candidates and current partition.
+"""SAP from rows to answers: take rows, move the front, answer windows.
 
-An answer is a merge, best first, of four sorted lists: the front's known rows, the candidates of the partitions
-behind it, the current partition's finished units and its unfinished unit. Two of them may hide rows below a known
-level: the front below its k-th best (delay policy: its meaningful objects are formed only when the merge comes to
-that level, so never when its group dominance number reaches k), the unfinished unit below tau (it is then gathered
-afresh). As long as no row of the last answer has left, the merge is not needed: only new rows can enter.
+As long as no row of the last answer has left and no new row reaches its k-th score, windows have the same answer: such a
+quiet stretch of windows is passed over at once, its rows taken as one run.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.best import any_at_least, collect, finish, merge
+from skyband.kernels.best import any_at_least, collect, first_at_least
 from skyband.kernels.jit import jit, lean
-from skyband.kernels.order import outranks
-from skyband.kernels.sap_front import (
-    CANDIDATE,
-    CURRENT,
-    NONE,
-    UNFINISHED,
-    advance_front,
-    form_front,
-    form_next_ahead,
-    form_second_phase,
-)
-from skyband.kernels.sap_partition import end_unit, gather_unit_afresh, measure, sort_unit, take_rows
-from skyband.kernels.sap_rows import take_few
-from skyband.kernels.sap_savl import (
-    drop_expired_tops,
-    heap_of,
-    pop_top,
-)
+from skyband.kernels.sap_answer import NEEDS_ROOM, carry_over, complete, oldest_of
+from skyband.kernels.sap_front import advance_front, form_next_ahead
+from skyband.kernels.sap_partition import end_unit, measure, take_rows
 from skyband.kernels.sap_state import (
     ANSWERED,
     BUILDING,
@@ -38,15 +20,12 @@ from skyband.kernels.sap_state import (
     CURRENT_BEGIN,
     CURRENT_COUNT,
     CURRENT_UNIT,
-    ENHANCED,
     FIRST,
     FRONT_BEGIN,
     FRONT_COUNT,
     FRONT_END,
     FRONT_FORMED,
     FRONT_FROM,
-    FRONT_KTH,
-    FRONT_KTH_SCORE,
     FRONT_MEANINGFUL,
     FRONT_UNIT,
     FRONT_UNIT_STOP,
@@ -65,14 +44,11 @@ from skyband.kernels.sap_state import (
     UNIT_FRESH,
     UNIT_LENGTH,
     UNIT_SORTED,
-    UNIT_STOP,
     WANT,
 )
 from skyband.kernels.tops import hand_out, hand_out_same, has_room
 
-FROM_STACKS = 4  # besides sap_front's sources: the next row is popped from the front's stacks
-NEEDS_ROOM = -1
-FEW = 32  # rows that are taken one by one
+SHORT = 4  # times k: new rows up to which an answer is made from the last one; of more rows too many would enter
 
 
 @jit
@@ -104,91 +80,31 @@ def lacks_room(state, rules):
 
 
 @lean
-def top_k(state, rules, score, ordinal):
-    """Write the window's answer into (score, ordinal); how many rows, or NEEDS_ROOM."""
-    head, levels = state.head, state.levels
-    first, k = head[FIRST], rules.k
-    if first > head[FRONT_END]:
-        if first > head[CURRENT_BEGIN]:
-            end_unit(state, rules, head[NEXT])
-        advance_front(state, rules)
-    if head[UNIT_SORTED] < head[UNIT_COUNT]:
-        sort_unit(state)
-    listed = 0
-    for i in range(head[FRONT_COUNT]):
-        if state.front_ordinal[i] >= first:
-            state.front_score[listed], state.front_ordinal[listed] = state.front_score[i], state.front_ordinal[i]
-            listed += 1
-    head[FRONT_COUNT] = listed
-    heap = heap_of(state)
-    candidate_score, candidate_ordinal = state.candidate_score, state.candidate_ordinal
-    current_score, current_ordinal = state.current_score, state.current_ordinal
-    unit_score, unit_ordinal = state.unit_score, state.unit_ordinal
-    front_score, front_ordinal = state.front_score, state.front_ordinal
-    number = head[FRONT_UNIT]
-    unit_seen = number == head[SECOND_PHASE] and first < state.units[number % state.units.shape[0], UNIT_STOP]
-    unit_unseen = rules.policy == ENHANCED and state.links.shape[0] > 0 and not unit_seen
-    f = c = p = u = n = 0
-    while n < k:
-        s, o, source = -np.inf, -1, NONE
-        if c < head[CANDIDATES]:
-            s, o, source = candidate_score[c], candidate_ordinal[c], CANDIDATE
-        if p < head[CURRENT_COUNT] and outranks(current_score[p], current_ordinal[p], s, o):
-            s, o, source = current_score[p], current_ordinal[p], CURRENT
-        if u < head[UNIT_SORTED]:
-            if outranks(unit_score[u], unit_ordinal[u], s, o):
-                s, o, source = unit_score[u], unit_ordinal[u], UNFINISHED
-        elif (
-            head[UNIT_FRESH] == 0
-            and head[NEXT] > head[UNIT_BEGIN]
-            and s < levels[TAU]
-            and (f == head[FRONT_COUNT] or front_score[f] < levels[TAU])
-        ):
-            gather_unit_afresh(state, rules)
-            sort_unit(state)
-            continue
-        listed = head[FRONT_COUNT]
-        if f < listed:
-            before = n
-            while f < listed and n < k and outranks(front_score[f], front_ordinal[f], s, o):
-                score[n], ordinal[n] = front_score[f], front_ordinal[f]
-                f += 1
-                n += 1
-            if n > before:
-                continue
-        elif first < head[FRONT_END]:
-            if head[FRONT_FORMED] == 0:
-                if source == NONE or outranks(levels[FRONT_KTH_SCORE], head[FRONT_KTH], s, o):
-                    if state.links.shape[0] == 0:
-                        return NEEDS_ROOM
-                    form_front(state, rules)
-                    continue
-            else:
-                if unit_unseen:
-                    form_second_phase(state, rules)
-                    unit_unseen = False
-                if drop_expired_tops(heap, first) and outranks(heap.score[0], heap.ordinal[0], s, o):
-                    s, o, source = heap.score[0], heap.ordinal[0], FROM_STACKS
-                    pop_top(heap)
-                    front_score[f], front_ordinal[f] = s, o
-                    f += 1
-                    head[FRONT_COUNT] = f
-        if source == NONE:
-            break
-        c += source == CANDIDATE
-        p += source == CURRENT
-        u += source == UNFINISHED
-        score[n], ordinal[n] = s, o
-        n += 1
-    return n
-
-
-@lean
-def _oldest(ordinal, count):
-    oldest = NOBODY
-    for i in range(count):
-        oldest = min(oldest, ordinal[i])
-    return oldest
+def quiet_until(firsts, ends, at, oldest, row, stop, scores, begin, floor):
+    """The first window from `at` on whose answer may be another one, or that reaches the row `stop`: all windows before it
+    hold the oldest row of the last answer, and none of their rows from `row` on is at or above the floor."""
+    low, step = at, 1  # windows before low qualify; most often many do, or none
+    while low + step <= firsts.shape[0] and firsts[low + step - 1] <= oldest and ends[low + step - 1] < stop:
+        low += step
+        step *= 2
+    high = min(low + step - 1, firsts.shape[0])
+    while low < high:
+        middle = (low + high) >> 1
+        if firsts[middle] <= oldest and ends[middle] < stop:
+            low = middle + 1
+        else:
+            high = middle
+    if low == at:
+        return at
+    hit = first_at_least(scores, row - begin, ends[low - 1] - begin, floor) + begin
+    low, high = at, low
+    while low < high:
+        middle = (low + high) >> 1
+        if ends[middle] <= hit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @jit
@@ -205,8 +121,25 @@ def run(state, rules, tops, begin, scores, windows, start, results):
     score, ordinal = np.empty(k), np.empty(k, np.int64)
     fresh_score, fresh_ordinal = np.empty(2 * k + 1), np.empty(2 * k + 1, np.int64)
     floor = top_score[k - 1] if top_count[0] == k else -np.inf
-    for at in range(start, firsts.shape[0]):
+    at = start
+    while at < firsts.shape[0]:
         first, end = firsts[at], ends[at]
+        unit_stop = head[UNIT_BEGIN] + head[UNIT_LENGTH]
+        if first <= head[TOP_OLDEST] < NOBODY and end < unit_stop and not proactive:
+            quiet = quiet_until(
+                firsts, ends, at, head[TOP_OLDEST], max(head[ANSWERED], first), unit_stop, scores, begin, floor
+            )
+            if quiet > at:
+                head[FIRST], head[ANSWERED] = firsts[quiet - 1], ends[quiet - 1]
+                if head[NEXT] < head[ANSWERED]:
+                    take_rows(
+                        head, levels, ring, unit_score, unit_ordinal, rules.keep, scores, head[NEXT] - begin,
+                        head[ANSWERED] - begin, begin,
+                    )  # fmt: skip
+                for same in range(at, quiet):
+                    hand_out_same(results, same)
+                at = quiet
+                continue
         slid = first - head[FIRST]
         if first >= head[NEXT]:
             forget_all(state, first)
@@ -218,12 +151,9 @@ def run(state, rules, tops, begin, scores, windows, start, results):
             if stop == unit_stop and lacks_room(state, rules):
                 head[WANT] = 1
                 return at
-            if stop - head[NEXT] <= FEW:
-                count, place = head[UNIT_COUNT], head[NEXT] - begin
-                place, count = take_few(scores, place, stop - begin, begin, ring, levels[TAU], unit_score, unit_ordinal, count)
-                head[UNIT_COUNT], head[NEXT] = count, place + begin
-            if head[NEXT] < stop:
-                take_rows(state, rules, scores, head[NEXT] - begin, stop - begin, begin)
+            take_rows(
+                head, levels, ring, unit_score, unit_ordinal, rules.keep, scores, head[NEXT] - begin, stop - begin, begin
+            )
             if stop == unit_stop and end_unit(state, rules, stop):
                 advance_front(state, rules)
                 measure(state, rules, first, end, windows.number[at])
@@ -234,23 +164,34 @@ def run(state, rules, tops, begin, scores, windows, start, results):
         if all_there and not any_at_least(scores, new - begin, end - begin, floor):
             hand_out_same(results, at)
             head[ANSWERED] = end
+            at += 1
             continue
         if not has_room(results, used, k):
             return at
-        if all_there and end - new <= 4 * k:
+        count, last_score, last_ordinal = 0, np.inf, NOBODY  # nothing is known to rank above what is looked for
+        full = top_count[0] == k
+        carried = (full or all_there) and end - new <= SHORT * k
+        if carried:
             _, fresh = collect(scores, new - begin, end - begin, begin, floor, fresh_score, fresh_ordinal, 0, k)
-            fresh = finish(fresh_score, fresh_ordinal, fresh, k)
-            count = merge(top_score, top_ordinal, top_count[0], fresh_score, fresh_ordinal, fresh, score, ordinal, k)
-        else:
+            count = carry_over(
+                top_score, top_ordinal, top_count[0], first, fresh_score, fresh_ordinal, fresh, score, ordinal, k
+            )
+            if full:
+                last_score, last_ordinal = floor, top_ordinal[k - 1]
+        if count < k and (full or not carried):
             closing = first > head[CURRENT_BEGIN]
-            count = NEEDS_ROOM if closing and lacks_room(state, rules) else top_k(state, rules, score, ordinal)
+            if closing and lacks_room(state, rules):
+                count = NEEDS_ROOM
+            else:
+                count = complete(state, rules, score, ordinal, count, last_score, last_ordinal)
             if count == NEEDS_ROOM:
                 head[WANT] = 1
                 return at
             if head[CURRENT_BEGIN] == end:  # the window had reached the current partition
                 measure(state, rules, first, end, windows.number[at])
         used = hand_out(tops, 0, results, at, used, windows.report[at], score, ordinal, count)
-        head[TOP_OLDEST] = _oldest(ordinal, count)
+        head[TOP_OLDEST] = oldest_of(ordinal, count)
         head[ANSWERED] = end
         floor = score[k - 1] if count == k else -np.inf
+        at += 1
     return firsts.shape[0]

@@ -43,7 +43,7 @@ class SapState(NamedTuple):
     candidate_score: np.ndarray  # C without the front's and the current partition's: sorted
     candidate_ordinal: np.ndarray
     candidate_dominators: np.ndarray  # int64: candidates of later partitions that outrank it; always < k
-    front_score: np.ndarray  # [k]: rows of the front partition known to rank before all its other rows: sorted
+    front_score: np.ndarray  # [2k]: rows of the front partition known to rank before all its others: sorted; some expired
     front_ordinal: np.ndarray
     current_score: np.ndarray  # [k]: P_m^k of the finished units of the current partition: sorted
     current_ordinal: np.ndarray
