@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.jit import jit, lean
+from skyband.kernels.jit import allocating, lean
 from skyband.kernels.order import outranks
 
 BLOCK = 64  # rows compared with the floor at once; a block without a hit costs one vectorized pass
@@ -103,14 +103,8 @@ def keep_best(score, ordinal, count, keep):
         _insertion_sort(score, ordinal, low, stop)
 
 
-@jit
-def sort_best(score, ordinal, count):
-    """Sort the first `count` rows, best first. O(count log count) expected."""
-    if count <= SMALL:
-        _insertion_sort(score, ordinal, 0, count)
-        return
-    if _is_ranked(score, ordinal, count) or _turn_if_reversed(score, ordinal, count):
-        return
+@allocating
+def _quicksort(score, ordinal, count):
     stack = np.empty((64, 2), np.int64)
     stack[0, 0], stack[0, 1] = 0, count
     depth = 1
@@ -127,6 +121,15 @@ def sort_best(score, ordinal, count):
                 low = place + 1
             depth += 1
         _insertion_sort(score, ordinal, low, stop)
+
+
+@lean
+def sort_best(score, ordinal, count):
+    """Sort the first `count` rows, best first. O(count log count) expected."""
+    if count <= SMALL:
+        _insertion_sort(score, ordinal, 0, count)
+    elif not _is_ranked(score, ordinal, count) and not _turn_if_reversed(score, ordinal, count):
+        _quicksort(score, ordinal, count)
 
 
 @lean
@@ -195,7 +198,7 @@ def collect_from_better_end(scores, begin, stop, ordinal_shift, floor, best_scor
     return floor, count
 
 
-@jit
+@lean
 def finish(best_score, best_ordinal, count, keep):
     """Reduce a collected buffer to its best `keep`, sorted best first. Returns how many there are."""
     if count > keep:

@@ -128,6 +128,11 @@ def lean(function: Kernel) -> Kernel:
     return _compiled(function, _nrt=False)
 
 
+def allocating(function: Kernel) -> Kernel:
+    """Like `jit`, for steps that allocate and are called by lean ones, whose way to compile they would take over."""
+    return _compiled(function, _nrt=True)
+
+
 def tiny(function: Kernel) -> Kernel:
     """Like `lean`, for a few lines that are part of whatever calls them."""
     return _compiled(function, _nrt=False, forceinline=True)

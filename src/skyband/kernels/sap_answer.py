@@ -164,7 +164,7 @@ def any_between(score, begin, stop, low, high):
 
 
 @lean
-def complete(state, rules, score, ordinal, n, last_score, last_ordinal):
+def complete(state, rules, spare, score, ordinal, n, last_score, last_ordinal):
     """Write the rows that rank below the row `last` behind the first n of (score, ordinal), up to k.
 
     The first n must be the rows of the window that rank at or above `last`. Returns how many rows
@@ -174,10 +174,10 @@ def complete(state, rules, score, ordinal, n, last_score, last_ordinal):
     first, k = head[FIRST], rules.k
     if first > head[FRONT_END]:
         if first > head[CURRENT_BEGIN]:
-            end_unit(state, rules, head[NEXT])
-        advance_front(state, rules)
+            end_unit(state, rules, spare, head[NEXT])
+        advance_front(state, rules, spare)
     if n == 0:
-        sort_unit(state)
+        sort_unit(state, spare)
     candidate_score, candidate_ordinal = state.candidate_score, state.candidate_ordinal
     current_score, current_ordinal = state.current_score, state.current_ordinal
     unit_score, unit_ordinal = state.unit_score, state.unit_ordinal
@@ -207,7 +207,7 @@ def complete(state, rules, score, ordinal, n, last_score, last_ordinal):
         if hidden or (ready < held and any_between(unit_score, ready, held, s, last_score)):
             if hidden:
                 gather_unit_afresh(state, rules)
-            sort_unit(state)
+            sort_unit(state, spare)
             u = place_below(unit_score, unit_ordinal, head[UNIT_SORTED], last_score, last_ordinal)
             continue
         if f == head[FRONT_COUNT] and first < head[FRONT_END]:
@@ -215,15 +215,15 @@ def complete(state, rules, score, ordinal, n, last_score, last_ordinal):
                 if source == NONE or outranks(levels[FRONT_KTH_SCORE], head[FRONT_KTH], s, o):
                     if state.links.shape[0] == 0:
                         return NEEDS_ROOM
-                    sort_unit(state)
+                    sort_unit(state, spare)
                     u = place_below(unit_score, unit_ordinal, head[UNIT_SORTED], last_score, last_ordinal)
-                    form_front(state, rules)
+                    form_front(state, rules, spare)
                     continue
             else:
                 if unit_unseen:
-                    sort_unit(state)
+                    sort_unit(state, spare)
                     u = place_below(unit_score, unit_ordinal, head[UNIT_SORTED], last_score, last_ordinal)
-                    form_second_phase(state, rules)
+                    form_second_phase(state, rules, spare)
                     unit_unseen = False
                 if drop_expired_tops(heap, first) and outranks(heap.score[0], heap.ordinal[0], s, o):
                     s, o, source = heap.score[0], heap.ordinal[0], FRONT

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import lean
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_partition import sort_unit
 from skyband.kernels.sap_savl import (
@@ -60,7 +60,7 @@ from skyband.kernels.sap_state import (
 NONE, CANDIDATE, CURRENT, UNFINISHED = range(4)  # where the next best row comes from
 
 
-@jit
+@lean
 def newer_best(state, rules, after, known_score, known_ordinal):
     """Of the best k rows from `after` on: how many outrank `known` (the group dominance number rho, up to k), and the
     bar of global pruning: just above the k-th of them (F_theta), as an older row of equal score loses."""
@@ -90,20 +90,20 @@ def newer_best(state, rules, after, known_score, known_ordinal):
     return dominating, bar
 
 
-@jit
-def continue_front(state, rules, build):
+@lean
+def continue_front(state, rules, spare, build):
     """Scan what is left of the front and hand its S-AVL over."""
     head = state.head
     continue_build(
-        state, rules, build, head[FIRST], head[FRONT_BEGIN], head[FRONT_UNIT], head[FRONT_UNIT_STOP],
+        state, rules, spare, build, head[FIRST], head[FRONT_BEGIN], head[FRONT_UNIT], head[FRONT_UNIT_STOP],
         state.levels[FRONT_KTH_SCORE], head[FRONT_KTH], head[FRONT_END],
     )  # fmt: skip
     consume(state, build)
     head[FRONT_FORMED] = 1
 
 
-@jit
-def advance_front(state, rules):
+@lean
+def advance_front(state, rules, spare):
     """Let the closed partition that lost its first rows be the front; its candidates become the front's list."""
     head = state.head
     first = head[FIRST]
@@ -139,23 +139,23 @@ def advance_front(state, rules):
         head[FRONT_FORMED] = 1
     if head[BUILDING] >= 0 and head[BUILDING] < end:
         if head[BUILDING] == head[FRONT_BEGIN] and head[FRONT_FORMED] == 0:
-            continue_front(state, rules, AHEAD)
+            continue_front(state, rules, spare, AHEAD)
         head[BUILDING] = -1
 
 
-@jit
-def form_front(state, rules):
+@lean
+def form_front(state, rules, spare):
     """Form M_0 now: the merge came to the front's k-th best row and is not done."""
     head = state.head
     kth_score, kth = state.levels[FRONT_KTH_SCORE], head[FRONT_KTH]
     dominating, bar = newer_best(state, rules, head[FRONT_END], kth_score, kth)
     begin_build(state, NOW, rules.k - dominating, bar, head[FRONT_END])
     head[FRONT_FROM] = head[FIRST]
-    continue_front(state, rules, NOW)
+    continue_front(state, rules, spare, NOW)
 
 
-@jit
-def form_next_ahead(state, rules, budget):
+@lean
+def form_next_ahead(state, rules, spare, budget):
     """Amortized proactive formation: while the front slides out, scan as many rows of the partition behind it."""
     head = state.head
     if head[PARTITION_COUNT] == 0:
@@ -165,19 +165,19 @@ def form_next_ahead(state, rules, budget):
     if record[PARTITION_WHOLE] == 1 or record[PARTITION_BEGIN] < head[FIRST]:
         return
     if head[BUILDING] != record[PARTITION_BEGIN]:
-        sort_unit(state)
+        sort_unit(state, spare)
         kth_score, kth, end = state.partition_kth[row], record[PARTITION_KTH], record[PARTITION_END]
         dominating, bar = newer_best(state, rules, end, kth_score, kth)
         begin_build(state, AHEAD, rules.k - dominating, bar, end)
         head[BUILDING] = record[PARTITION_BEGIN]
     continue_build(
-        state, rules, AHEAD, head[FIRST], record[PARTITION_BEGIN], record[PARTITION_UNIT], record[PARTITION_UNIT_STOP],
+        state, rules, spare, AHEAD, head[FIRST], record[PARTITION_BEGIN], record[PARTITION_UNIT], record[PARTITION_UNIT_STOP],
         state.partition_kth[row], record[PARTITION_KTH], budget,
     )  # fmt: skip
 
 
-@jit
-def form_second_phase(state, rules):
+@lean
+def form_second_phase(state, rules, spare):
     """UBSA's second phase: the window has reached a k-unit, so its rows below its k best get their own S-AVL.
 
     Until a unit loses rows, its k best outrank all its others; so none of those can rank, and forming them only
@@ -204,5 +204,5 @@ def form_second_phase(state, rules):
         return
     drop_all_expired_tops(heap_of(state), first)
     begin_build(state, NOW, rules.k - dominating, bar, record[UNIT_STOP])
-    scan(stacks_of(state), rules, NOW, first, record[UNIT_STOP], known_score, known_ordinal)
+    scan(stacks_of(state), rules, spare, NOW, first, record[UNIT_STOP], known_score, known_ordinal)
     consume(state, NOW)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.best import finish, keep_best, merge, sort_best, worst
-from skyband.kernels.jit import jit, lean
+from skyband.kernels.jit import lean
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_ranksum import evaluate
 from skyband.kernels.sap_rows import FEW, PIECE, copy_list, gather, gather_rows, store, take_few
@@ -59,7 +59,7 @@ from skyband.kernels.sap_state import (
 )
 
 
-@jit
+@lean
 def unit_length(n, s, k, policy, partitions):
     """l_min, or the size of an equal partition: a multiple of the slide that holds at least k rows."""
     least = max(s, k)
@@ -75,13 +75,13 @@ def unit_length(n, s, k, policy, partitions):
     return slides * s
 
 
-@jit
+@lean
 def largest_length(n, eta):
     """l_max, the solution of (n - l_max) / l_max = eta."""
     return np.int64(n / (1 + eta))
 
 
-@jit
+@lean
 def measure(state, rules, first, end, number):
     """Set the sizes of the partition that begins: for time windows (appendix A) from the rows seen lately."""
     head = state.head
@@ -114,8 +114,8 @@ def take_rows(head, levels, ring, unit_score, unit_ordinal, keep, scores, begin,
     levels[TAU], head[UNIT_COUNT], head[NEXT] = tau, count, stop + shift
 
 
-@jit
-def sort_unit(state):
+@lean
+def sort_unit(state, spare):
     """Sort the unfinished unit's buffer; what came since the last time is sorted alone and merged in."""
     head = state.head
     count, ready = head[UNIT_COUNT], head[UNIT_SORTED]
@@ -126,7 +126,7 @@ def sort_unit(state):
         sort_best(score, ordinal, count)
     else:
         late = count - ready
-        late_score, late_ordinal = np.empty(late), np.empty(late, np.int64)
+        late_score, late_ordinal = spare.score, spare.ordinal
         copy_list(score[ready:], ordinal[ready:], late_score, late_ordinal, late)
         sort_best(late_score, late_ordinal, late)
         place = count
@@ -141,7 +141,7 @@ def sort_unit(state):
     head[UNIT_SORTED] = count
 
 
-@jit
+@lean
 def gather_unit_afresh(state, rules):
     """Forget tau and gather the unfinished unit again from the raw rows."""
     head = state.head
@@ -153,31 +153,34 @@ def gather_unit_afresh(state, rules):
     head[UNIT_FRESH] = 1
 
 
-@jit
+@lean
 def refine(state, rules):
-    """Merge P_m^k into C. Returns nothing; O(|C| + k)."""
-    head = state.head
-    held, ours, k = head[CANDIDATES], head[CURRENT_COUNT], rules.k
-    score, ordinal, dominators = np.empty(held), np.empty(held, np.int64), np.empty(held, np.int64)
-    copy_list(state.candidate_score, state.candidate_ordinal, score, ordinal, held)
-    for i in range(held):
-        dominators[i] = state.candidate_dominators[i]
-    i = j = n = 0
-    while i < held or j < ours:
-        if i == held or (j < ours and outranks(state.current_score[j], state.current_ordinal[j], score[i], ordinal[i])):
-            s, o, d = state.current_score[j], state.current_ordinal[j], 0
-            j += 1
+    """Merge P_m^k into C, in place. O(|C| + k).
+
+    From the worst row on, every row goes as far back as there is room for; then what is left closes up to the front.
+    """
+    head, k = state.head, rules.k
+    held, ours, first = head[CANDIDATES], head[CURRENT_COUNT], head[FIRST]
+    score, ordinal, dominators = state.candidate_score, state.candidate_ordinal, state.candidate_dominators
+    our_score, our_ordinal = state.current_score, state.current_ordinal
+    i, j, begin, stop = held - 1, ours - 1, held + ours, held + ours
+    while i >= 0 or j >= 0:
+        if i >= 0 and (j < 0 or outranks(our_score[j], our_ordinal[j], score[i], ordinal[i])):
+            s, o, d = score[i], ordinal[i], dominators[i] + j + 1
+            i -= 1
         else:
-            s, o, d = score[i], ordinal[i], dominators[i] + j
-            i += 1
-        if d < k and o >= head[FIRST]:
-            state.candidate_score[n], state.candidate_ordinal[n], state.candidate_dominators[n] = s, o, d
-            n += 1
-    head[CANDIDATES] = n
+            s, o, d = our_score[j], our_ordinal[j], 0
+            j -= 1
+        if d < k and o >= first:
+            begin -= 1
+            score[begin], ordinal[begin], dominators[begin] = s, o, d
+    head[CANDIDATES] = stop - begin
+    for n in range(stop - begin):
+        score[n], ordinal[n], dominators[n] = score[begin + n], ordinal[begin + n], dominators[begin + n]
 
 
-@jit
-def seal(state, rules, end):
+@lean
+def seal(state, rules, spare, end):
     """Close the current partition at `end`: into C and to the back of the queue. The next one begins there."""
     head = state.head
     refine(state, rules)
@@ -195,7 +198,7 @@ def seal(state, rules, end):
         build = WAITING + row
         begin_build(state, build, rules.k, -np.inf, end)
         continue_build(
-            state, rules, build, head[FIRST], head[CURRENT_BEGIN], head[CURRENT_UNIT], head[UNIT],
+            state, rules, spare, build, head[FIRST], head[CURRENT_BEGIN], head[CURRENT_UNIT], head[UNIT],
             state.partition_kth[row], record[PARTITION_KTH], end,
         )  # fmt: skip
     head[CURRENT_BEGIN] = end
@@ -203,12 +206,12 @@ def seal(state, rules, end):
     head[CURRENT_COUNT] = 0
 
 
-@jit
-def proper(state, rules, score, count, length):
+@lean
+def proper(state, rules, spare, score, count, length):
     """The rank-sum test: may a partition of these best rows and this length go on?"""
     head = state.head
     oldest = head[NEXT] - head[WINDOW_ROWS] + length
-    theirs = np.empty(rules.keep)
+    theirs = spare.score[rules.k :]
     n = 0
     for i in range(head[CANDIDATES]):
         if n == rules.keep:
@@ -219,7 +222,7 @@ def proper(state, rules, score, count, length):
     return evaluate(score, count, theirs, n, rules.critical) <= 0
 
 
-@jit
+@lean
 def record_unit(state, end, downtrend):
     """Enter the finished unit into L_i: a k-unit for now; it disqualifies its predecessor unless scores fell."""
     head = state.head
@@ -235,8 +238,8 @@ def record_unit(state, end, downtrend):
     head[UNIT] += 1
 
 
-@jit
-def end_unit(state, rules, end):
+@lean
+def end_unit(state, rules, spare, end):
     """Finish the unit [UNIT_BEGIN, end) and let the policy decide; True when a partition was closed.
 
     A unit is ended before its time when the window has reached the current partition, which is then closed here.
@@ -256,15 +259,15 @@ def end_unit(state, rules, end):
             full = head[UNIT_COUNT] == rules.keep
             state.levels[TAU] = score[worst(score, ordinal, rules.keep)] if full else -np.inf
         head[UNIT_COUNT] = finish(score, ordinal, head[UNIT_COUNT], k)
-        both_score, both_ordinal = np.empty(k), np.empty(k, np.int64)
+        both_score, both_ordinal = spare.score[:k], spare.ordinal[:k]
         both = merge(
             state.current_score, state.current_ordinal, head[CURRENT_COUNT], score, ordinal, head[UNIT_COUNT],
             both_score, both_ordinal, k,
         )  # fmt: skip
         length = end - head[CURRENT_BEGIN]
         grown = head[UNIT_BEGIN] > head[CURRENT_BEGIN] and not closing
-        if grown and (length > head[LARGEST] or not proper(state, rules, both_score, both, length)):
-            seal(state, rules, head[UNIT_BEGIN])
+        if grown and (length > head[LARGEST] or not proper(state, rules, spare, both_score, both, length)):
+            seal(state, rules, spare, head[UNIT_BEGIN])
             sealed = True
             both = head[UNIT_COUNT]
             copy_list(score, ordinal, both_score, both_ordinal, both)
@@ -273,7 +276,7 @@ def end_unit(state, rules, end):
         if rules.policy == ENHANCED:
             record_unit(state, end, downtrend)
     if rules.policy == EQUAL or closing:
-        seal(state, rules, end)
+        seal(state, rules, spare, end)
         sealed = True
     head[UNIT_BEGIN] = end
     head[UNIT_COUNT] = head[UNIT_SORTED] = 0

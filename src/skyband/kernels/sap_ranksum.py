@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import lean
 
 ALPHA = 0.05
 UPPER_QUANTILE = 1.959963984540054  # of the normal distribution at 1 - ALPHA / 2
@@ -64,7 +64,7 @@ def critical_values(k: int) -> np.ndarray:
     return table
 
 
-@jit
+@lean
 def rank_sum(ours, our_count, theirs, their_count):
     """R_1: the sum of our ranks when both samples (best first) are ranked together, the smallest score first."""
     i, j = our_count - 1, their_count - 1
@@ -83,7 +83,7 @@ def rank_sum(ours, our_count, theirs, their_count):
     return total
 
 
-@jit
+@lean
 def evaluate(ours, our_count, theirs, their_count, critical):
     """The evaluation function of equation (2): above zero, our scores tend to be larger."""
     if our_count == 0 or their_count == 0:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.best import BLOCK, keep_best, worst
-from skyband.kernels.jit import lean
+from skyband.kernels.jit import lean, tiny
 
 PIECE = 4096  # rows read at once
 FEW = 32  # rows taken one by one
-WIDE = 8 * BLOCK  # rows passed over at once where none of them counts
+FEW_HITS = 16  # rows compared at once where some of them count
 
 
 @lean
@@ -51,6 +51,27 @@ def contiguous_after(ring, begin, high, most):
     return min(high, begin + most, begin - (begin & (ring.shape[0] - 1)) + ring.shape[0])
 
 
+@tiny
+def append_hits(scores, low, high, shift, bar, score, ordinal, count):
+    """Append the rows of scores[low:high] at or above the bar to a buffer with room for them all. Returns how many rows it has.
+
+    A few rows at a time: where one counts, all are written and those that do not are written over, as guessing which
+    of them counts costs more.
+    """
+    while low < high:
+        stop = min(low + FEW_HITS, high)
+        part = scores[low:stop]
+        hits = 0
+        for t in range(part.size):
+            hits += part[t] >= bar
+        if hits > 0:
+            for t in range(part.size):
+                score[count], ordinal[count] = part[t], low + t + shift
+                count += part[t] >= bar
+        low = stop
+    return count
+
+
 @lean
 def gather(scores, begin, stop, ordinal_shift, floor, score, ordinal, count, keep):
     """`best.collect` that reads the piece scores[begin:stop] from its better end.
@@ -63,39 +84,34 @@ def gather(scores, begin, stop, ordinal_shift, floor, score, ordinal, count, kee
     reduced = False
     done, rows = 0, stop - begin
     while done < rows:
-        if rows - done >= WIDE:
-            low = stop - done - WIDE if newest_first else begin + done
-            wide = scores[low : low + WIDE]
-            hits = 0
-            for t in range(WIDE):
-                hits += wide[t] >= bar
-            if hits == 0:
-                done += WIDE
-                continue
         n = min(BLOCK, rows - done)
         low = stop - done - n if newest_first else begin + done
+        done += n
+        if count + n <= room:
+            count = append_hits(scores, low, low + n, ordinal_shift, bar, score, ordinal, count)
+            continue
         block = scores[low : low + n]  # a view: the loop is vectorized
         hits = 0
         for t in range(n):
             hits += block[t] >= bar
-        if hits > 0:
-            for t in range(n):
-                j = low + n - 1 - t if newest_first else low + t
-                if scores[j] >= bar:
-                    if count == room:
-                        keep_best(score, ordinal, count, keep)
-                        count = keep
-                        reduced = True
-                        least = worst(score, ordinal, count)
-                        floor = bar = score[least]
-                        if newest_first and ordinal[least] > j + ordinal_shift:
-                            bar = np.nextafter(floor, np.inf)  # what is left of the piece is older: ties lose
-                        if scores[j] < bar:
-                            continue
-                    score[count] = scores[j]
-                    ordinal[count] = j + ordinal_shift
-                    count += 1
-        done += n
+        if hits == 0:
+            continue
+        for t in range(n):
+            j = low + n - 1 - t if newest_first else low + t
+            if scores[j] >= bar:
+                if count == room:
+                    keep_best(score, ordinal, count, keep)
+                    count = keep
+                    reduced = True
+                    least = worst(score, ordinal, count)
+                    floor = bar = score[least]
+                    if newest_first and ordinal[least] > j + ordinal_shift:
+                        bar = np.nextafter(floor, np.inf)  # what is left of the piece is older: ties lose
+                    if scores[j] < bar:
+                        continue
+                score[count] = scores[j]
+                ordinal[count] = j + ordinal_shift
+                count += 1
     return floor, count, reduced
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.best import any_at_least, collect, first_at_least
+from skyband.kernels.best import BLOCK, any_at_least, collect, first_at_least
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.sap_answer import NEEDS_ROOM, carry_over, complete, oldest_of
 from skyband.kernels.sap_front import advance_front, form_next_ahead
@@ -45,13 +45,14 @@ from skyband.kernels.sap_state import (
     UNIT_LENGTH,
     UNIT_SORTED,
     WANT,
+    Spare,
 )
 from skyband.kernels.tops import hand_out, hand_out_same, has_room
 
 SHORT = 4  # times k: new rows up to which an answer is made from the last one; of more rows too many would enter
 
 
-@jit
+@lean
 def forget_all(state, ordinal):
     """Every row has left: begin again with the row `ordinal`."""
     head = state.head
@@ -120,15 +121,15 @@ def run(state, rules, tops, begin, scores, windows, start, results):
     used = 0
     score, ordinal = np.empty(k), np.empty(k, np.int64)
     fresh_score, fresh_ordinal = np.empty(2 * k + 1), np.empty(2 * k + 1, np.int64)
+    room = max(unit_score.shape[0], k + rules.keep, 2 * k + BLOCK)
+    spare = Spare(np.empty(room), np.empty(room, np.int64))
     floor = top_score[k - 1] if top_count[0] == k else -np.inf
     at = start
     while at < firsts.shape[0]:
         first, end = firsts[at], ends[at]
         unit_stop = head[UNIT_BEGIN] + head[UNIT_LENGTH]
         if first <= head[TOP_OLDEST] < NOBODY and end < unit_stop and not proactive:
-            quiet = quiet_until(
-                firsts, ends, at, head[TOP_OLDEST], max(head[ANSWERED], first), unit_stop, scores, begin, floor
-            )
+            quiet = quiet_until(firsts, ends, at, head[TOP_OLDEST], max(head[ANSWERED], first), unit_stop, scores, begin, floor)
             if quiet > at:
                 head[FIRST], head[ANSWERED] = firsts[quiet - 1], ends[quiet - 1]
                 if head[NEXT] < head[ANSWERED]:
@@ -151,14 +152,12 @@ def run(state, rules, tops, begin, scores, windows, start, results):
             if stop == unit_stop and lacks_room(state, rules):
                 head[WANT] = 1
                 return at
-            take_rows(
-                head, levels, ring, unit_score, unit_ordinal, rules.keep, scores, head[NEXT] - begin, stop - begin, begin
-            )
-            if stop == unit_stop and end_unit(state, rules, stop):
-                advance_front(state, rules)
+            take_rows(head, levels, ring, unit_score, unit_ordinal, rules.keep, scores, head[NEXT] - begin, stop - begin, begin)
+            if stop == unit_stop and end_unit(state, rules, spare, stop):
+                advance_front(state, rules, spare)
                 measure(state, rules, first, end, windows.number[at])
         if proactive and slid > 0:
-            form_next_ahead(state, rules, slid)
+            form_next_ahead(state, rules, spare, slid)
         new = max(head[ANSWERED], first)
         all_there = head[TOP_OLDEST] >= first  # no row of the last answer has left
         if all_there and not any_at_least(scores, new - begin, end - begin, floor):
@@ -183,7 +182,7 @@ def run(state, rules, tops, begin, scores, windows, start, results):
             if closing and lacks_room(state, rules):
                 count = NEEDS_ROOM
             else:
-                count = complete(state, rules, score, ordinal, count, last_score, last_ordinal)
+                count = complete(state, rules, spare, score, ordinal, count, last_score, last_ordinal)
             if count == NEEDS_ROOM:
                 head[WANT] = 1
                 return at

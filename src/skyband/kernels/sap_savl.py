@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.best import BLOCK, finish, sort_best
-from skyband.kernels.jit import jit, lean
+from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_rows import contiguous_before, gather_rows
 from skyband.kernels.sap_state import (
@@ -36,19 +36,19 @@ from skyband.kernels.sap_state import (
 )
 
 
-@jit
+@lean
 def stacks_of(state):
     """What building needs of the state."""
     return Stacks(state.stack_score, state.stack_ordinal, state.builds, state.bars, state.ring, state.links)
 
 
-@jit
+@lean
 def heap_of(state):
     """What consuming needs of the state."""
     return Heap(state.head, state.heap_score, state.heap_ordinal, state.ring, state.links)
 
 
-@jit
+@lean
 def begin_build(state, build, limit, bar, position):
     """An empty S-AVL of at most `limit` stacks, for rows before `position` that are not below the bar."""
     state.builds[build, BUILD_STACKS] = 0
@@ -58,12 +58,10 @@ def begin_build(state, build, limit, bar, position):
     state.bars[build] = bar
 
 
-@lean
-def push(stacks, build, score, ordinal):
-    """Put a row, older than all pushed before (or of their slide and worse), where it belongs, or prune it."""
-    tops, below = stacks.score[build], stacks.ordinal[build]
-    count, limit = stacks.builds[build, BUILD_STACKS], stacks.builds[build, BUILD_LIMIT]
-    place = ordinal & (stacks.ring.shape[0] - 1)
+@tiny
+def put_on_stack(tops, below, count, limit, links, mask, score, ordinal):
+    """Put a row, older than all before (or of their slide and worse), on the stack where it belongs. Returns how many stacks
+    there are now and the place of its stack, or -1 when all `limit` tops outrank it: it is pruned."""
     smaller = count  # how many tops the row is above
     if count > 0 and score <= tops[count - 1]:
         low, smaller = 0, count - 1
@@ -77,16 +75,44 @@ def push(stacks, build, score, ordinal):
         for i in range(count, smaller, -1):
             tops[i], below[i] = tops[i - 1], below[i - 1]
         tops[smaller], below[smaller] = score, ordinal
-        stacks.links[place] = 0
-        stacks.builds[build, BUILD_STACKS] = count + 1
-    elif smaller > 0:
-        stacks.links[place] = below[smaller - 1] - ordinal
+        links[ordinal & mask] = 0
+        return count + 1, smaller
+    if smaller > 0:
+        links[ordinal & mask] = below[smaller - 1] - ordinal
         tops[smaller - 1], below[smaller - 1] = score, ordinal
-    else:
-        return
-    stacks.builds[build, BUILD_PUSHED] += 1
-    if stacks.builds[build, BUILD_STACKS] == limit:
+    return count, smaller - 1
+
+
+@lean
+def push(stacks, build, score, ordinal):
+    """Put a row where it belongs, or prune it."""
+    tops, limit, before = stacks.score[build], stacks.builds[build, BUILD_LIMIT], stacks.builds[build, BUILD_STACKS]
+    count, place = put_on_stack(
+        tops, stacks.ordinal[build], before, limit, stacks.links, stacks.ring.shape[0] - 1, score, ordinal
+    )
+    stacks.builds[build, BUILD_STACKS] = count
+    stacks.builds[build, BUILD_PUSHED] += place >= 0
+    if count == limit and (place == 0 or before < limit):  # the least top is another one
         stacks.bars[build] = max(stacks.bars[build], np.nextafter(tops[0], np.inf))
+
+
+@lean
+def push_all(stacks, build, begin, stop, known_score, known_ordinal):
+    """Push the rows [begin, stop), which lie side by side in the ring, newest first."""
+    ring, links, tops, below = stacks.ring, stacks.links, stacks.score[build], stacks.ordinal[build]
+    mask = ring.shape[0] - 1
+    count, limit, bar = stacks.builds[build, BUILD_STACKS], stacks.builds[build, BUILD_LIMIT], stacks.bars[build]
+    pushed = 0
+    for ordinal in range(stop - 1, begin - 1, -1):
+        score = ring[ordinal & mask]
+        if score >= bar and outranks(known_score, known_ordinal, score, ordinal):
+            before = count
+            count, place = put_on_stack(tops, below, count, limit, links, mask, score, ordinal)
+            pushed += place >= 0
+            if count == limit and (place == 0 or before < limit):
+                bar = max(bar, np.nextafter(tops[0], np.inf))
+    stacks.builds[build, BUILD_STACKS], stacks.bars[build] = count, bar
+    stacks.builds[build, BUILD_PUSHED] += pushed
 
 
 @lean
@@ -135,8 +161,8 @@ def slide_begin(rules, stop):
     return max(last // rules.slide * rules.slide, (last - odd) // rules.slide * rules.slide + odd)
 
 
-@jit
-def scan(stacks, rules, build, low, high, known_score, known_ordinal):
+@lean
+def scan(stacks, rules, spare, build, low, high, known_score, known_ordinal):
     """Push the rows [low, high), newest first, leaving out those known already: that rank at or above `known`."""
     ring = stacks.ring
     mask = ring.shape[0] - 1
@@ -144,7 +170,7 @@ def scan(stacks, rules, build, low, high, known_score, known_ordinal):
     if limit <= 0:
         return
     if rules.slide > limit:
-        slide_score, slide_ordinal = np.empty(2 * limit + BLOCK), np.empty(2 * limit + BLOCK, np.int64)
+        slide_score, slide_ordinal = spare.score[: 2 * limit + BLOCK], spare.ordinal[: 2 * limit + BLOCK]
         while low < high:
             begin = max(low, slide_begin(rules, high))
             _, count = gather_rows(ring, begin, high, stacks.bars[build], slide_score, slide_ordinal, limit)
@@ -163,30 +189,32 @@ def scan(stacks, rules, build, low, high, known_score, known_ordinal):
         hits = 0
         for t in range(block.shape[0]):
             hits += block[t] >= bar
-        if hits > 0:
+        if hits > 0 and rules.meaningful == SORTED:
             for ordinal in range(high - 1, begin - 1, -1):
                 score = ring[ordinal & mask]
                 if score >= stacks.bars[build] and outranks(known_score, known_ordinal, score, ordinal):
-                    take_in(stacks, rules, build, score, ordinal)
+                    insert_sorted(stacks, build, score, ordinal)
+        elif hits > 0:
+            push_all(stacks, build, begin, high, known_score, known_ordinal)
         high = begin
 
 
-@jit
-def push_unit_top(state, stacks, rules, build, row, first, known_score, known_ordinal):
+@lean
+def push_unit_top(state, stacks, rules, spare, build, row, first, known_score, known_ordinal):
     """Push U_v^k of the k-unit in row `row` of the unit table, newest first."""
     kept = state.units[row, UNIT_KEPT]
-    age, newest_first = np.empty(kept), np.arange(kept)
+    age, newest_first = spare.score, spare.ordinal
     for i in range(kept):
-        age[i] = state.unit_top_ordinal[row, i]
+        age[i], newest_first[i] = state.unit_top_ordinal[row, i], i
     sort_best(age, newest_first, kept)
-    for i in newest_first:
+    for i in newest_first[:kept]:
         score, ordinal = state.unit_top_score[row, i], state.unit_top_ordinal[row, i]
         if ordinal >= first and score >= stacks.bars[build] and outranks(known_score, known_ordinal, score, ordinal):
             take_in(stacks, rules, build, score, ordinal)
 
 
-@jit
-def continue_build(state, rules, build, first, begin, unit, unit_stop, known_score, known_ordinal, budget):
+@lean
+def continue_build(state, rules, spare, build, first, begin, unit, unit_stop, known_score, known_ordinal, budget):
     """Scan on towards the partition's beginning, about `budget` rows; True when it is done.
 
     With units (UBSA, 5.2: its first phase), a non-k-unit whose best is not above the threshold is skipped
@@ -205,7 +233,7 @@ def continue_build(state, rules, build, first, begin, unit, unit_stop, known_sco
             row = (unit_stop - 1) % state.units.shape[0]
             stop = max(low, state.units[row, UNIT_START])
             if state.units[row, UNIT_IS_K] == 1:
-                push_unit_top(state, stacks, rules, build, row, first, known_score, known_ordinal)
+                push_unit_top(state, stacks, rules, spare, build, row, first, known_score, known_ordinal)
                 budget -= state.units[row, UNIT_KEPT]
                 position = stop
                 continue
@@ -214,7 +242,7 @@ def continue_build(state, rules, build, first, begin, unit, unit_stop, known_sco
                 continue
         if position - stop > budget:
             stop = position - budget
-        scan(stacks, rules, build, stop, position, known_score, known_ordinal)
+        scan(stacks, rules, spare, build, stop, position, known_score, known_ordinal)
         budget -= position - stop
         position = stop
     state.builds[build, BUILD_POSITION] = position
@@ -249,7 +277,7 @@ def _sift_down(heap, place):
         place = child
 
 
-@jit
+@lean
 def consume(state, build):
     """Hand a built S-AVL over to the front's heap of stack tops."""
     heap = heap_of(state)

@@ -63,6 +63,13 @@ class SapState(NamedTuple):
     unit_top_ordinal: np.ndarray
 
 
+class Spare(NamedTuple):
+    """Room for the rows a step puts aside; nothing is kept here from step to step."""
+
+    score: np.ndarray
+    ordinal: np.ndarray
+
+
 class Stacks(NamedTuple):
     """The part of the state that building touches: small tuples are cheap to hand over."""
 
