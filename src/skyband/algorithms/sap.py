@@ -142,18 +142,21 @@ class SAP(Ranked):
 
     def _make_ring_hold(self, oldest: int, stop: int) -> None:
         state = self._state
-        room = len(state.ring)
-        while room < stop - oldest:
-            room *= 2
-        if room == len(state.ring):
+        before = room = len(state.ring)
+        if room >= stop - oldest:
             return
-        live = np.arange(max(oldest, int(state.head[at.NEXT]) - len(state.ring)), state.head[at.NEXT])
-        old, new = live & (len(state.ring) - 1), live & (room - 1)
-        ring = np.zeros(room)
-        ring[new] = state.ring[old]
-        links = np.zeros(room if len(state.links) else 0, np.int32)
-        if len(links):
-            links[new] = state.links[old]
+        needed = max(stop - oldest, self._rules.size + stop - int(state.head[at.NEXT]))  # as the window will be when it is full
+        while room < needed:
+            room *= 2
+        ring, links = np.zeros(room), np.zeros(room if len(state.links) else 0, np.int32)
+        begin, end = max(oldest, int(state.head[at.NEXT]) - before), int(state.head[at.NEXT])
+        while begin < end:
+            old, new = begin & (before - 1), begin & (room - 1)
+            run = min(end - begin, before - old, room - new)
+            ring[new : new + run] = state.ring[old : old + run]
+            if len(links):
+                links[new : new + run] = state.links[old : old + run]
+            begin += run
         self._state = state._replace(ring=ring, links=links)
 
     def _make_room(self) -> None:

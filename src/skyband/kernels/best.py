@@ -53,14 +53,16 @@ def _partition(score, ordinal, low, stop):
         _swap(score, ordinal, last, middle)
     s, o = score[middle], ordinal[middle]
     _swap(score, ordinal, middle, last)
-    place = low
-    for i in range(low, last):
-        here, own = score[i], ordinal[i]  # swapped without a branch, which would be guessed wrong every other time
-        score[i], ordinal[i] = score[place], ordinal[place]
-        score[place], ordinal[place] = here, own
-        place += (here > s) | ((here == s) & (own > o))
-    _swap(score, ordinal, place, last)
-    return place
+    part_score, part_ordinal = score[low:stop], ordinal[low:stop]
+    place = np.uint64(0)  # unsigned, and views from 0 on: no check for negative indices
+    for i in range(last - low):
+        here, own = part_score[i], part_ordinal[i]  # swapped without a branch, which would be guessed wrong every other time
+        part_score[i], part_ordinal[i] = part_score[place], part_ordinal[place]
+        part_score[place], part_ordinal[place] = here, own
+        place += np.uint64((here > s) | ((here == s) & (own > o)))
+    split = low + np.int64(place)
+    _swap(score, ordinal, split, last)
+    return split
 
 
 @lean
@@ -244,8 +246,10 @@ def first_at_least(scores, begin, stop, floor):
     """Place of the first row of scores[begin:stop] that is at or above the floor; `stop` if there is none."""
     i = begin
     while i < stop:
-        block_end = min(i + BLOCK, stop)
+        block_end = min(i + 4 * BLOCK, stop)
         if any_at_least(scores, i, block_end, floor):
+            while not any_at_least(scores, i, min(i + BLOCK // 2, stop), floor):
+                i += BLOCK // 2
             while not scores[i] >= floor:
                 i += 1
             return i

@@ -225,23 +225,29 @@ def complete(state, rules, spare, score, ordinal, n, last_score, last_ordinal):
                     u = place_below(unit_score, unit_ordinal, head[UNIT_SORTED], last_score, last_ordinal)
                     form_second_phase(state, rules, spare)
                     unit_unseen = False
-                if drop_expired_tops(heap, first) and outranks(heap.score[0], heap.ordinal[0], s, o):
-                    s, o, source = heap.score[0], heap.ordinal[0], FRONT
-                    pop_top(heap)
+                before = n
+                while n < k and drop_expired_tops(heap, first) and outranks(heap.score[0], heap.ordinal[0], s, o):
                     if f == front_score.shape[0]:
                         forget_expired(state)
                         f = head[FRONT_COUNT]
-                    front_score[f], front_ordinal[f] = s, o
-                    head[FRONT_COUNT] = f + 1
-                    if not outranks(last_score, last_ordinal, s, o):  # among the first n since before the front was formed
-                        f += 1
-                        continue
+                    popped, its_ordinal = heap.score[0], heap.ordinal[0]
+                    pop_top(heap)
+                    front_score[f], front_ordinal[f] = popped, its_ordinal
+                    f += 1
+                    head[FRONT_COUNT] = f
+                    if outranks(last_score, last_ordinal, popped, its_ordinal):  # else it is among the first n already
+                        score[n], ordinal[n] = popped, its_ordinal
+                        n += 1
+                if n > before:
+                    last_score, last_ordinal = score[n - 1], ordinal[n - 1]
+                    continue
         if source == NONE:
             break
         c += source == CANDIDATE
         p += source == CURRENT
         u += source == UNFINISHED
         f += source == FRONT
-        score[n], ordinal[n] = last_score, last_ordinal = s, o
+        score[n], ordinal[n] = s, o
+        last_score, last_ordinal = s, o
         n += 1
     return n

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.best import finish, keep_best, merge, sort_best, worst
+from skyband.kernels.best import keep_best, merge, sort_best, worst
 from skyband.kernels.jit import lean
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_ranksum import evaluate
@@ -207,8 +207,8 @@ def seal(state, rules, spare, end):
 
 
 @lean
-def proper(state, rules, spare, score, count, length):
-    """The rank-sum test: may a partition of these best rows and this length go on?"""
+def proper(state, rules, spare, count, length):
+    """The rank-sum test: may a partition of this length, whose best rows are the first of `spare`, go on?"""
     head = state.head
     oldest = head[NEXT] - head[WINDOW_ROWS] + length
     theirs = spare.score[rules.k :]
@@ -219,7 +219,7 @@ def proper(state, rules, spare, score, count, length):
         if state.candidate_ordinal[i] >= oldest:
             theirs[n] = state.candidate_score[i]
             n += 1
-    return evaluate(score, count, theirs, n, rules.critical) <= 0
+    return evaluate(spare.score, count, theirs, n, rules.critical) <= 0
 
 
 @lean
@@ -231,11 +231,48 @@ def record_unit(state, end, downtrend):
     row = number % rows
     record = state.units[row]
     record[UNIT_START], record[UNIT_STOP], record[UNIT_IS_K], record[UNIT_KEPT] = head[UNIT_BEGIN], end, 1, kept
-    state.unit_best[row] = state.unit_score[0] if kept > 0 else -np.inf
+    best = -np.inf
+    for i in range(kept):
+        best = max(best, state.unit_score[i])
+    state.unit_best[row] = best
     copy_list(state.unit_score, state.unit_ordinal, state.unit_top_score[row], state.unit_top_ordinal[row], kept)
     if not downtrend and number > head[CURRENT_UNIT]:
         state.units[(number - 1) % rows, UNIT_IS_K] = 0
     head[UNIT] += 1
+
+
+@lean
+def keep_unit_best(state, k):
+    """Reduce the finished unit's buffer to its best k, in any order but for the worst, which is put last. Returns how many."""
+    head, score, ordinal = state.head, state.unit_score, state.unit_ordinal
+    kept = min(head[UNIT_COUNT], k)
+    keep_best(score, ordinal, head[UNIT_COUNT], kept)
+    if kept > 0:
+        place, last = worst(score, ordinal, kept), kept - 1
+        score[place], score[last] = score[last], score[place]
+        ordinal[place], ordinal[last] = ordinal[last], ordinal[place]
+    head[UNIT_COUNT] = kept
+    return kept
+
+
+@lean
+def merge_unit(state, spare, kept, k):
+    """Write the k best of the current partition, the finished unit among it, into `spare`. Returns how many.
+
+    Only rows of the unit that rank above the k-th so far are put in order; they are fewer with every unit.
+    """
+    head, score, ordinal = state.head, state.unit_score, state.unit_ordinal
+    held = head[CURRENT_COUNT]
+    bar_score, bar = -np.inf, np.int64(-1)
+    if held == k:
+        bar_score, bar = state.current_score[k - 1], state.current_ordinal[k - 1]
+    new_score, new_ordinal = spare.score[k:], spare.ordinal[k:]
+    new = 0
+    for i in range(kept):
+        new_score[new], new_ordinal[new] = score[i], ordinal[i]
+        new += outranks(score[i], ordinal[i], bar_score, bar)
+    sort_best(new_score, new_ordinal, new)
+    return merge(state.current_score, state.current_ordinal, held, new_score, new_ordinal, new, spare.score, spare.ordinal, k)
 
 
 @lean
@@ -258,20 +295,17 @@ def end_unit(state, rules, spare, end):
                 head[UNIT_COUNT] = rules.keep
             full = head[UNIT_COUNT] == rules.keep
             state.levels[TAU] = score[worst(score, ordinal, rules.keep)] if full else -np.inf
-        head[UNIT_COUNT] = finish(score, ordinal, head[UNIT_COUNT], k)
-        both_score, both_ordinal = spare.score[:k], spare.ordinal[:k]
-        both = merge(
-            state.current_score, state.current_ordinal, head[CURRENT_COUNT], score, ordinal, head[UNIT_COUNT],
-            both_score, both_ordinal, k,
-        )  # fmt: skip
+        kept = keep_unit_best(state, k)
+        both = merge_unit(state, spare, kept, k)
         length = end - head[CURRENT_BEGIN]
         grown = head[UNIT_BEGIN] > head[CURRENT_BEGIN] and not closing
-        if grown and (length > head[LARGEST] or not proper(state, rules, spare, both_score, both, length)):
+        if grown and (length > head[LARGEST] or not proper(state, rules, spare, both, length)):
             seal(state, rules, spare, head[UNIT_BEGIN])
             sealed = True
-            both = head[UNIT_COUNT]
-            copy_list(score, ordinal, both_score, both_ordinal, both)
-        copy_list(both_score, both_ordinal, state.current_score, state.current_ordinal, both)
+            both = kept
+            copy_list(score, ordinal, spare.score, spare.ordinal, both)
+            sort_best(spare.score, spare.ordinal, both)
+        copy_list(spare.score, spare.ordinal, state.current_score, state.current_ordinal, both)
         head[CURRENT_COUNT] = both
         if rules.policy == ENHANCED:
             record_unit(state, end, downtrend)

@@ -14,7 +14,6 @@ from skyband.kernels.jit import lean, tiny
 
 PIECE = 4096  # rows read at once
 FEW = 32  # rows taken one by one
-FEW_HITS = 16  # rows compared at once where some of them count
 
 
 @lean
@@ -52,24 +51,19 @@ def contiguous_after(ring, begin, high, most):
 
 
 @tiny
-def append_hits(scores, low, high, shift, bar, score, ordinal, count):
-    """Append the rows of scores[low:high] at or above the bar to a buffer with room for them all. Returns how many rows it has.
-
-    A few rows at a time: where one counts, all are written and those that do not are written over, as guessing which
-    of them counts costs more.
-    """
-    while low < high:
-        stop = min(low + FEW_HITS, high)
-        part = scores[low:stop]
-        hits = 0
-        for t in range(part.size):
-            hits += part[t] >= bar
-        if hits > 0:
-            for t in range(part.size):
-                score[count], ordinal[count] = part[t], low + t + shift
-                count += part[t] >= bar
-        low = stop
-    return count
+def append_hits(scores, low, n, shift, bar, score, ordinal, count):
+    """Append the rows of scores[low : low + n] at or above the bar to a buffer with room for them all. Returns how many rows it
+    has. Every row is written, and written over unless it counts: guessing which counts costs more."""
+    part, new_score, new_ordinal = scores[low : low + n], score[count:], ordinal[count:]
+    hits = np.uint64(0)  # unsigned: no check for negative indices
+    for t in range(n):
+        new_ordinal[hits] = low + t
+        hits += np.uint64(part[t] >= bar)
+    found = np.int64(hits)
+    for t in range(found):
+        new_score[t] = scores[new_ordinal[t]]
+        new_ordinal[t] += shift
+    return count + found
 
 
 @lean
@@ -87,14 +81,14 @@ def gather(scores, begin, stop, ordinal_shift, floor, score, ordinal, count, kee
         n = min(BLOCK, rows - done)
         low = stop - done - n if newest_first else begin + done
         done += n
-        if count + n <= room:
-            count = append_hits(scores, low, low + n, ordinal_shift, bar, score, ordinal, count)
-            continue
         block = scores[low : low + n]  # a view: the loop is vectorized
         hits = 0
         for t in range(n):
             hits += block[t] >= bar
         if hits == 0:
+            continue
+        if count + n <= room:
+            count = append_hits(scores, low, n, ordinal_shift, bar, score, ordinal, count)
             continue
         for t in range(n):
             j = low + n - 1 - t if newest_first else low + t

@@ -59,7 +59,7 @@ class SapState(NamedTuple):
     partition_kth: np.ndarray  # float64 [rows]: score of o_i^k
     units: np.ndarray  # int64 [rows, UNIT_FIELDS]: L_i of all partitions of the window (enhanced policy)
     unit_best: np.ndarray  # float64 [rows]: U_v^1
-    unit_top_score: np.ndarray  # [rows, k]: U_v^k, sorted
+    unit_top_score: np.ndarray  # [rows, k]: U_v^k, the worst last, the others in any order
     unit_top_ordinal: np.ndarray
 
 
