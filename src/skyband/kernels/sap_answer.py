@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.best import finish, shift_down
-from skyband.kernels.jit import lean
+from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_front import (
     CANDIDATE,
@@ -132,7 +132,7 @@ def enter(score, ordinal, count, new_score, new_ordinal, k):
     return count
 
 
-@lean
+@tiny
 def carry_over(score, ordinal, count, first, fresh_score, fresh_ordinal, fresh, answer_score, answer_ordinal, k):
     """The last answer without expired rows, with the new ones that rank above its last row: at most k. Returns how many."""
     if fresh > ONE_BY_ONE:
@@ -163,7 +163,7 @@ def any_between(score, begin, stop, low, high):
     return hits > 0
 
 
-@lean
+@tiny
 def complete(state, rules, spare, score, ordinal, n, last_score, last_ordinal):
     """Write the rows that rank below the row `last` behind the first n of (score, ordinal), up to k.
 
