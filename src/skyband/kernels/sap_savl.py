@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.best import BLOCK, finish, sort_best
+from skyband.kernels.best import BLOCK, finish, shift_down, sort_best
 from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
 from skyband.kernels.sap_rows import contiguous_before, gather_rows
@@ -72,9 +72,8 @@ def put_on_stack(tops, below, count, limit, links, mask, score, ordinal):
             else:
                 smaller = middle
     if count < limit:
-        for i in range(count, smaller, -1):
-            tops[i], below[i] = tops[i - 1], below[i - 1]
-        tops[smaller], below[smaller] = score, ordinal
+        shift_down(tops, smaller, count, score)
+        shift_down(below, smaller, count, ordinal)
         links[ordinal & mask] = 0
         return count + 1, smaller
     if smaller > 0:
