@@ -46,9 +46,16 @@ def best_of(tries: int, run: Callable[[], Measurement]) -> Measurement:
     return min((run() for _ in range(tries)), key=lambda result: result.ratio)
 
 
+STREAMS_OF_TKDE17 = {"uniform": "its TIMEᵘ", "sine": "its TIMEʳ", "taxi": "stands in for its TRIP"}
+
+
 def rivals(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
-    """SAP against MinTopK and the one-pass k-skyband at TKDE17's defaults (n=10⁵, k=100): the
-    structures alone, every window answered."""
+    """SAP against MinTopK and the one-pass k-skyband at TKDE17's defaults (n=10⁵, k=100) and its slides: the structures alone,
+    every window answered.
+
+    The paper's 17 % and 3.5 % are means over n from 0.01 to 1 % of each stream, at k = 100 and s = 0.1 % of n, on its three
+    real streams (figures 9(a) to 9(c)). Here they are asked of every stream, slides of 0.01 to 0.1 % and one n, alone.
+    """
     size, k = 10**5, 100
     for data in names():
         scores = stream(data, (3 if quick else 10) * size)
@@ -64,7 +71,8 @@ def rivals(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
                 detail = f"{nanoseconds['sap']:.1f} ns against {nanoseconds[rival]:.1f} ns a row"
                 what = f"SAP, {data}, n=10⁵, s={slide}, k=100"
                 share = nanoseconds["sap"] / nanoseconds[rival]
-                yield Figure(what, f"{rival} on the same rows", hold, share, "× its time", detail=detail)
+                of = STREAMS_OF_TKDE17.get(data, "no stream of the paper's")
+                yield Figure(what, f"{rival} on the same rows ({of})", hold, share, "× its time", detail=detail)
 
 
 def hundred_queries(emit: str) -> list[sb.TopK]:
