@@ -87,18 +87,19 @@ def grid_command(
         str, typer.Option(help='"changes": every window is answered; "none": only the last of a batch')
     ] = "changes",
     budget: Annotated[float, typer.Option(help="seconds a cell")] = 0.25,
+    rounds: Annotated[int, typer.Option(min=1, help="how often the algorithms take turns; the fastest counts")] = 3,
     only: Annotated[str, typer.Option(help="only cells whose size:slide:k begins with this, as in 10000:1:")] = "",
 ) -> None:
     """Every algorithm over sizes, slides, k and data."""
     cells = [cell for cell in grid.settings(emit=emit) if f"{cell.size}:{cell.slide}:{cell.k}".startswith(only)]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task("grid", total=len(cells))
+        task = bar.add_task("grid", total=rounds * len(cells))
 
         def step(cell: Any) -> None:
             bar.update(task, advance=1, description=f"{cell.data} n={cell.size} s={cell.slide} k={cell.k} {cell.algorithm}")
 
-        results = [result.as_json() for result in grid.run(cells, step, budget=budget)]
+        results = [result.as_json() for result in grid.run(cells, step, budget=budget, rounds=rounds)]
     verdicts = grid.auto_against_best(results)
     path = _write(f"grid-{emit}", {"cells": results, "auto": verdicts})
     worst = sorted(verdicts, key=lambda verdict: -verdict["times_best"])[:15]

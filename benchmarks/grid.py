@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import groupby
 from typing import Any
 
 from benchmarks.measure import Measurement, Setting, measure, warm_up
@@ -30,19 +31,28 @@ def settings(*, sizes: Iterable[int] = SIZES, ks: Iterable[int] = KS, emit: str 
     ]
 
 
-def run(cells: list[Setting], progress: Callable[[Setting], None], *, budget: float) -> list[Measurement]:
-    """Measure each cell for about `budget` seconds once its window has filled (at most four times that to fill it)."""
+def run(cells: list[Setting], progress: Callable[[Setting], None], *, budget: float, rounds: int) -> list[Measurement]:
+    """Measure each cell for about `budget` seconds once its window has filled (at most four times that to fill it), in so many
+    rounds over the algorithms of a question: the fastest of them counts, as noise only ever adds, and it comes and goes."""
     warm_up(list(ALGORITHMS))
     results: list[Measurement] = []
     scores, key = None, None
-    for cell in cells:
-        progress(cell)
-        if key != (cell.data, cell.size):
-            key = (cell.data, cell.size)
-            scores = stream(cell.data, max(3 * cell.size, 10**6))
+    for question, group in groupby(cells, key=lambda cell: (cell.data, cell.size, cell.slide, cell.k)):
+        data, size = question[:2]
+        if key != (data, size):
+            key = (data, size)
+            scores = stream(data, max(3 * size, 10**6))
         assert scores is not None
-        batch = max(2000, min(cell.size // 5, 100_000))
-        results.append(measure(cell, scores, batch=batch, budget=budget, fill_budget=4 * budget))
+        batch = max(2000, min(size // 5, 100_000))
+        rivals = list(group)
+        best: dict[Setting, Measurement] = {}
+        for _ in range(rounds):
+            for cell in rivals:
+                progress(cell)
+                found = measure(cell, scores, batch=batch, budget=budget / rounds, fill_budget=4 * budget / rounds)
+                if cell not in best or found.rows_per_second > best[cell].rows_per_second:
+                    best[cell] = found
+        results += [best[cell] for cell in rivals]
     return results
 
 
