@@ -57,8 +57,12 @@ ONE_BY_ONE = 4  # new rows up to which each is put in its place; more are sorted
 
 @lean
 def place_below(score, ordinal, count, above_score, above_ordinal):
-    """The first place of a sorted list whose row ranks below the row `above`."""
+    """The first place of a sorted list whose row ranks below the row `above`; most often it is one of the ends."""
     low, high = 0, count
+    if count > 0 and outranks(above_score, above_ordinal, score[0], ordinal[0]):
+        return 0
+    if count > 0 and not outranks(above_score, above_ordinal, score[count - 1], ordinal[count - 1]):
+        return count
     while low < high:
         middle = (low + high) >> 1
         if outranks(above_score, above_ordinal, score[middle], ordinal[middle]):
