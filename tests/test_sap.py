@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, rankdata
 
+import skyband as sb
 from harness import answers_of, feed, plan_of
 from skyband.algorithms import build
 from skyband.algorithms.contract import Plan, Ranked
@@ -366,3 +367,22 @@ def test_refuses_what_it_cannot_do() -> None:
         SAP(plan_of((10, 1, 2)), policy="best")
     with pytest.raises(QueryError, match="at least 1"):
         SAP(plan_of((10, 1, 2)), partitions=0)
+
+
+def test_auto_is_sap_for_the_best_row_of_every_window() -> None:
+    scores = SHAPES["falling, noisy"](np.random.default_rng(5), np.arange(400))
+    for k, emit, window, chosen in (
+        (1, "changes", sb.CountWindow(90, 7), "sap"),
+        (9, "snapshots", sb.CountWindow(1), "sap"),  # of one row there is one best
+        (2, "changes", sb.CountWindow(90, 7), "shared"),
+        (1, "none", sb.CountWindow(90, 7), "shared"),
+        (1, "changes", sb.TimeWindow(90, 7), "shared"),
+    ):
+        asked = [sb.TopK(name=name, k=k, score="x", window=window, emit=emit, algorithm=name) for name in ("auto", "oracle")]
+        told = []
+        for query in asked:
+            monitor = sb.Monitor([query], time="t")
+            rows = monitor.push({"x": scores, "t": np.arange(400)})
+            told.append((rows.drop_columns("query"), monitor.top(query.name)))
+            assert monitor.stats(query.name)["algorithm"] == ("oracle" if query.name == "oracle" else chosen)
+        assert told[0] == told[1]

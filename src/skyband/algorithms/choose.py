@@ -1,14 +1,14 @@
 """`algorithm="auto"`: which algorithm for which question, from measured costs.
 
-The rule may look at the plan (how many queries, n, s, k, the kind of window) and never at the data, so that the choice is
-the same on every run. `./run bench grid` measures every algorithm over n from 10⁴ to 10⁶, s from 1 to n/10, k from 1 to 1000
-on random, sinusoidal, falling and real streams, every window answered, and prints how far the choice is from the best.
-Time over that of the cell's fastest algorithm, over the 220 cells of the last run:
+The rule may look at the plan (how many queries, n, s, k, the kind of window) and at what is told of it, never at the data, so
+that the choice is the same on every run. `./run bench grid` measures every algorithm over n from 10⁴ to 10⁶, s from 1 to n/10,
+k from 1 to 1000 on random, sinusoidal, falling and real streams, every window answered, and prints how far the choice is from
+the best. Time over that of the cell's fastest algorithm in a whole run, before `sap` took a third to a half of its time:
 
     ============  ==============  ===========================  ================================================
     algorithm     geometric mean  cells within 1.3 of the best  where it is the best
     ============  ==============  ===========================  ================================================
-    shared        1.14            179 (188: see below)         nearly everywhere, the more so the smaller s
+    shared        1.14            179 of 220                   nearly everywhere, the more so the smaller s
     sap           1.4             111                          slides of n/10; fewest candidates everywhere
     sap-equal     1.5             110                          slides of n/10
     panes         1.9             81                           a few cells, mostly slides of n/10
@@ -16,11 +16,10 @@ Time over that of the cell's fastest algorithm, over the 220 cells of the last r
     mintopk       4.2             47                           falling streams with s = 1
     ============  ==============  ===========================  ================================================
 
-(The run measures `shared` twice, under its own name and as `auto`; by the better of the two it is within 1.3 in 188.)
-
-No other algorithm beats `shared` on more than one kind of stream for the same plan, and those that beat it on falling
-streams (by up to 3 times) lose by 10 to 100 times on random ones. So one answer serves every plan, until a
-measurement says otherwise.
+Since then, for the best row alone (k = 1), `sap` is within 1.3 of the best of `shared`, `strict`, `panes` and itself in 54 of
+those 55 cells, `shared` in 41, and up to 6 times slower on network connections. For larger k `shared`, which tells what changed
+instead of whole answers, is up to 10 times faster than `sap` where scores rise and fall, and 1.7 to 2.4 times slower for s = 1,
+n = 10⁶ and random or real scores. Where only the last window of a push is asked for, `shared` passes over most rows unread.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ MOST_ON_GRID = 2000  # scores up to which it is, whatever both
 SPARE = 0.5  # of k: rows more than k that a search finds; a half makes searches rare, and more rows cost more to keep
 
 
-def choose(plan: Plan) -> str:
-    """The name of the algorithm to use for a plan."""
-    return "shared"
+def choose(plan: Plan, told: bool) -> str:
+    """The name of the algorithm to use for a plan. `told`: every window's answer is, of some query."""
+    return "sap" if told and plan.ks == (1,) and plan.sizes is not None else "shared"
 
 
 def choose_crowd(scores: int, attributes: int, k: int, plain: bool) -> str | None:

@@ -49,7 +49,7 @@ class RankedLane(Lane):
             return
         plan = self._plan()
         if self.algorithm == "auto":
-            self.algorithm = choose(plan)
+            self.algorithm = choose(plan, told=any(member.emission != 0 for member in self.members))
         self.structure = build(self.algorithm, plan)
         self.reported = Tops(*(array.copy() for array in self.structure.tops))
         k = None if self.algorithm == "above" else plan.largest_k
