@@ -34,6 +34,7 @@ from skyband.spark.scores import condition_column, score_column
 from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, bound_columns, put_together
 from skyband.spark.stream import Stream
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
+from skyband.spark.worker import settling
 from skyband.window import Duration
 
 STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -153,7 +154,7 @@ def _reduced(df: DataFrame, plan: Plan) -> DataFrame:
     schema = pa.schema([*plan.group_types.items(), *TRAVELLING.items()])
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return reduced(plan, batches)
+        return settling("reduce", reduced(plan, batches))
 
     return df.mapInArrow(step, spark_schema(schema))
 
@@ -180,7 +181,7 @@ def _with_state(parts: DataFrame, plan: Plan, output: StructType) -> DataFrame:
         return groups.transformWithStateInPandas(Logged(plan), output, "append", "none")
 
     def step(key: Any, frames: Any, state: Any) -> Any:
-        return answer_micro_batch(plan, frames, state, key)
+        return settling("answer", answer_micro_batch(plan, frames, state, key))
 
     return answered_by_state(parts, plan.group_types, plan, step, output)
 
