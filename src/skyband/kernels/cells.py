@@ -97,7 +97,8 @@ def _sink(heap, low, at, size, keys):
 
 @jit
 def keep_best(cell, cells, keys, k, keep):
-    """Set `keep` for the best k rows of each cell; O(rows · log k) at worst, O(rows) where few rows beat the worst kept."""
+    """Set `keep` for the best k rows of each cell, and give the worst of them, -1 where fewer are kept; O(rows · log k) at worst,
+    O(rows) where few rows beat the worst kept."""
     rows = cell.size
     count = np.zeros(cells + 1, np.int64)
     for i in range(rows):
@@ -125,6 +126,23 @@ def keep_best(cell, cells, keys, k, keep):
             _sink(heap, low, 0, size, keys)
     for row in heap:
         keep[row] = True
+    worst = np.full(cells, -1, np.int64)
+    for c in range(cells):
+        if start[c + 1] - start[c] == k:
+            worst[c] = heap[start[c]]
+    return worst
+
+
+@jit
+def keep_level(cell, worst, keys, keep):
+    """Set `keep` for the rows that only the tie can tell from the worst kept row of their cell; how many were not kept before."""
+    more = 0
+    for i in range(cell.size):
+        last = worst[cell[i]]
+        if last >= 0 and not keep[i] and keys.score[i] == keys.score[last] and keys.time[i] == keys.time[last]:
+            keep[i] = True
+            more += 1
+    return more
 
 
 @jit

@@ -34,6 +34,7 @@ from skyband.spark.scores import condition_column, score_column
 from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, bound_columns, put_together
 from skyband.spark.stream import Stream
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
+from skyband.spark.ties import is_hashed_here
 from skyband.spark.worker import settling
 from skyband.window import Duration
 
@@ -125,7 +126,7 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
 
 def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Column]:
     """The input under numbered names, the scores, which are unknown for another reason than `where`, and the tie, unless it is
-    the column of arrival."""
+    the column of arrival or found by the reduction."""
     columns = numbered(df)
     for i, (score, where) in enumerate(request.scores):
         value = score_column(score, df.schema)
@@ -135,7 +136,9 @@ def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Colum
             columns.append(F.isnan(value).alias(f"m{i}"))
             value = F.when(condition_column(where, df.schema), value).otherwise(F.lit(float("nan")))
         columns.append(value.alias(f"s{i}"))
-    return columns if arrival is not None else [*columns, _tie(df, arrival).alias(TIE)]
+    if arrival is not None or is_hashed_here(field.dataType for field in df.schema.fields):
+        return columns
+    return [*columns, _tie(df, arrival).alias(TIE)]
 
 
 def _tie(df: DataFrame, arrival: str | None) -> Column:

@@ -21,6 +21,7 @@ from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
 from skyband.spark.addressed import Addressed, tie_of, unknown_to
 from skyband.spark.plan import TIE, TIME, Plan
+from skyband.spark.ties import content_hashes
 from skyband.state import table_to_bytes
 
 MOST_HELD = 1 << 20  # candidates in memory before they are sent on
@@ -47,7 +48,7 @@ def candidate_schema(plan: Plan) -> pa.Schema:
 
 
 def reduced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The map step: batches with columns c*, s*, m*, tie in; rows of group columns and TRAVELLING out."""
+    """The map step: batches with columns c*, s*, m*, perhaps tie, in; rows of group columns and TRAVELLING out."""
     task = _Task(plan)
     for batch in batches:
         if batch.num_rows:
@@ -63,7 +64,7 @@ class _Task:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.groups = _GroupNumbers(plan)
-        self.pieces: list[pa.Table] = []  # candidates
+        self.pieces: list[pa.Table] = []  # candidates, without a tie where it is a hash that few of them need
         self.numbers: list[Array] = []  # their group numbers
         self.counts: list[Array] = []  # rows of: group, pace, slide number, rows, unknown scores per score
         self.latest: dict[int, int] = {}  # the greatest time of each group
@@ -87,9 +88,10 @@ class _Task:
         columns = [self._score(batch, i) for i in range(plan.scores)]
         scores = [column.to_numpy() for column in columns]
         time_or_none = np.zeros(len(group), np.int64) if time is None else time
-        tie = batch.column(TIE) if plan.arrives is None else tie_of(batch.column(f"c{plan.arrives}"))
         own = [batch.column(name) for name in plan.schema.names]
-        table = pa.table([pa.array(time_or_none), tie, *columns, *own], names=candidate_schema(plan).names)
+        tie = given_tie(plan, batch)
+        if tie is None and (plan.shards or plan.counts_rows):
+            tie = pa.array(content_hashes(own, len(group)))
         unknown = [
             batch.column(f"m{i}").to_numpy(zero_copy_only=False) if plan.filtered[i] else np.isnan(scores[i])
             for i in range(plan.scores)
@@ -97,8 +99,13 @@ class _Task:
         if plan.shards:
             everything = pa.table(own, names=plan.names)
             unknown += unknown_to(plan, everything)
+            assert tie is not None
             self.held += self.addressed.take(everything, group, time_or_none, tie)
-        places = candidates(plan, group, time_or_none, tie.to_numpy(), scores, lambda cells: self._count(cells, group, unknown))
+        ties = None if tie is None else tie.to_numpy()
+        places = candidates(plan, group, time_or_none, ties, scores, lambda cells: self._count(cells, group, unknown))
+        table = pa.table([pa.array(time_or_none), *columns, *own], names=[TIME, *candidate_schema(plan).names[2:]])
+        if tie is not None:
+            table = table.add_column(1, TIE, tie)
         if places is not None:
             table, group = table.take(pa.array(places)), group[places]
         self.pieces.append(table)
@@ -169,11 +176,14 @@ class _Task:
         self.addressed.clear()
 
     def _joined(self) -> tuple[pa.Table, Array]:
-        """All candidates, sieved once more where they came in pieces, those of a group together."""
+        """All candidates, sieved once more where they came in pieces or without their ties, those of a group together."""
         table = pa.concat_tables(self.pieces) if self.pieces else candidate_schema(self.plan).empty_table()
+        if TIE not in table.column_names:
+            own = [table[name] for name in self.plan.schema.names]
+            table = table.add_column(1, TIE, pa.array(content_hashes(own, len(table))))
         group = np.concatenate([np.zeros(0, np.int64), *self.numbers])
         order: Array | None = None
-        if len(self.pieces) > 1:
+        if self.pieces:
             order = candidates(self.plan, group, *rank_columns(self.plan, table))
         if len(self.groups) > 1:
             order = np.arange(len(group)) if order is None else order
@@ -184,6 +194,13 @@ class _Task:
         arrays = [pa.array([values.get(name)], kind) for name, kind in TRAVELLING.items()]
         shard = [pa.array([address], pa.int32())] if self.plan.shards else []
         return pa.record_batch([*self.groups.values(number), *shard, *arrays], names=[*self.plan.group_types, *TRAVELLING])
+
+
+def given_tie(plan: Plan, batch: pa.RecordBatch) -> pa.Array | None:
+    """What of equal scores and times tells rows apart; None: a hash of their content, which is yet to be computed."""
+    if plan.arrives is not None:
+        return tie_of(batch.column(f"c{plan.arrives}"))
+    return batch.column(TIE) if TIE in batch.schema.names else None
 
 
 def watermark_mark(latest: int, tick: int) -> int:
@@ -226,14 +243,16 @@ class Cells(NamedTuple):
 
 
 def candidates(
-    plan: Plan, group: Array, time: Array, tie: Array, scores: list[Array], heard: Callable[[Cells], None] | None = None
+    plan: Plan, group: Array, time: Array, tie: Array | None, scores: list[Array], heard: Callable[[Cells], None] | None = None
 ) -> Array | None:
-    """Places of the rows that can rank, increasing; None when all must be kept. `heard` is told of each pace's cells."""
-    from skyband.kernels.cells import Keys, keep_best, number_cells, number_panes
+    """Places of the rows that can rank, increasing; None when all must be kept. `heard` is told of each pace's cells. Without
+    ties, all rows are kept that some of them would let rank."""
+    from skyband.kernels.cells import Keys, keep_best, keep_level, number_cells, number_panes
 
     keep = np.zeros(len(group), bool)
     pane, cell = np.zeros(len(group), np.int64), np.empty(len(group), np.int64)
-    group, time, tie = read_only(group), read_only(time), read_only(tie)
+    group, time = read_only(group), read_only(time)
+    last = time if tie is None else read_only(tie)  # rows of equal time are then equal
     turned: dict[tuple[int, bool], Array] = {}
     for number, pace in enumerate(plan.paces):
         if pace.slide is None:
@@ -250,7 +269,10 @@ def candidates(
             if sieve.above is not None:
                 keep |= turned[way] > (-sieve.above if sieve.ascending else sieve.above)
             else:
-                keep_best(read_only(cell), cells, Keys(turned[way], time, tie), sieve.k, keep)
+                keys = Keys(turned[way], time, last)
+                worst = keep_best(read_only(cell), cells, keys, sieve.k, keep)
+                if tie is None:
+                    keep_level(read_only(cell), read_only(worst), keys, keep)
     return None if plan.counts_rows else np.flatnonzero(keep)
 
 
