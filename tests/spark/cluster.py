@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.state import GroupState
-from states import States
+from states import States, single
 
 import skyband as sb
 from skyband.spark import logged, stateful
@@ -148,7 +148,7 @@ def batch_answer(plan: Plan, tasks: list[list[pa.RecordBatch]]) -> Iterator[dict
     """The same rows as a batch DataFrame: every window, at once."""
     by_group: dict[Any, list[pa.RecordBatch]] = defaultdict(list)
     for task in tasks:
-        for part in reduced(plan, task):
+        for part in single(reduced(plan, task)):
             by_group[key_of(plan, part)].append(part)
     sent = [stateful.answer_batch(plan, pa.Table.from_batches(parts), key) for key, parts in by_group.items()]
     yield from put_together(plan, sent)

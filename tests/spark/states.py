@@ -26,6 +26,11 @@ class Stored:
     timeout: int
 
 
+def single(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows that travel, one by one."""
+    return (part.slice(at, 1) for part in parts for at in range(part.num_rows))
+
+
 @dataclass
 class States:
     """The stateful step of one streaming query. `forgetful`: no worker keeps a state in memory, each is read from its bytes."""
@@ -52,8 +57,7 @@ class States:
         """A micro-batch of rows that travel: what the states say that have some, then those whose time has come."""
         watermark, marks = self.watermark, [self.greatest]
         by_key: dict[Any, list[pa.RecordBatch]] = defaultdict(list)
-        for part in parts:
-            assert part.num_rows == 1
+        for part in single(parts):
             mark = part["mark"].cast(pa.int64())[0].as_py()
             if mark is not None:
                 marks.append(mark // 1000)

@@ -315,7 +315,8 @@ def test_what_a_task_holds_is_bounded_and_the_answer_the_same(monkeypatch: pytes
     case, plan = simple(query(), rows=400)
     whole = seen(case, batch_answer(plan, tasks_of(case, plan)))
     monkeypatch.setattr("skyband.spark.reduce.MOST_HELD", 10)
-    monkeypatch.setattr("skyband.spark.reduce.MOST_BYTES", 500)
+    monkeypatch.setattr("skyband.spark.packets.MOST_BYTES", 500)
+    monkeypatch.setattr("skyband.spark.reduce.MOST_ROWS", 3)
     assert seen(case, batch_answer(plan, tasks_of(case, plan))) == whole
 
 

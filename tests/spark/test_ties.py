@@ -36,8 +36,8 @@ def _row(chance: random.Random) -> tuple[Any, ...]:
     moment = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=chance.randint(-(10**15), 10**15))
     text = "".join(chance.choice("ab√∞ 0") for _ in range(chance.choice([*range(20), 31, 32, 33, 40, 63, 64, 65, 100])))
     values = [
-        number % 2 == 0, number % 100, -(number % 30000), number, number * 2**31, real, real, moment.date(), moment, moment, text,
-        text.encode(), Decimal(number).scaleb(-3), Decimal(number % 9999),
+        number % 2 == 0, number % 100, -(number % 30000), number, number * 2**31, real, real, moment.date(), moment, moment,
+        text, text.encode(), Decimal(number).scaleb(-3), Decimal(number % 9999),
     ]  # fmt: skip
     return tuple(None if chance.random() < 0.15 else value for value in values)
 
@@ -64,7 +64,9 @@ def test_other_types_are_left_to_spark(kind: str) -> None:
 
 
 @given(
-    rows=st.lists(st.tuples(st.integers(0, 8), st.sampled_from([0.0, 1.0, math.nan]), st.integers(0, 5)), min_size=1, max_size=40),
+    rows=st.lists(
+        st.tuples(st.integers(0, 8), st.sampled_from([0.0, 1.0, math.nan]), st.integers(0, 5)), min_size=1, max_size=40
+    ),
     step=st.integers(1, 40),
     k=st.integers(1, 4),
     order=st.sampled_from(["asc", "desc"]),
@@ -74,7 +76,8 @@ def test_rows_that_only_the_tie_tells_apart_are_kept_as_if_it_were_known(
 ) -> None:
     schema = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("id", pa.int64())])
     queries = [
-        sb.TopK(name=f"q{size}", k=k, score="x", order=order, window=sb.TimeWindow(size, 4), emit="snapshots") for size in (4, 6)
+        sb.TopK(name=f"q{size}", k=k, score="x", order=order, window=sb.TimeWindow(size, 4), emit="snapshots")
+        for size in (4, 6)
     ]
     plan = make_request(schema, queries, "t", 0, (), None).plan
     columns = [np.array(column) for column in zip(*rows, strict=True)]

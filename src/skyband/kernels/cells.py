@@ -97,8 +97,8 @@ def _sink(heap, low, at, size, keys):
 
 @jit
 def keep_best(cell, cells, keys, k, keep):
-    """Set `keep` for the best k rows of each cell, and give the worst of them, -1 where fewer are kept; O(rows · log k) at worst,
-    O(rows) where few rows beat the worst kept."""
+    """Set `keep` for the best k rows of each cell, and give the worst of them, -1 where fewer are kept; O(rows · log k) at
+    worst, O(rows) where few rows beat the worst kept."""
     rows = cell.size
     count = np.zeros(cells + 1, np.int64)
     for i in range(rows):
@@ -135,14 +135,11 @@ def keep_best(cell, cells, keys, k, keep):
 
 @jit
 def keep_level(cell, worst, keys, keep):
-    """Set `keep` for the rows that only the tie can tell from the worst kept row of their cell; how many were not kept before."""
-    more = 0
+    """Set `keep` for the rows that only the tie can tell from the worst kept row of their cell."""
     for i in range(cell.size):
         last = worst[cell[i]]
         if last >= 0 and not keep[i] and keys.score[i] == keys.score[last] and keys.time[i] == keys.time[last]:
             keep[i] = True
-            more += 1
-    return more
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Spark's `xxhash64`, value by value: XXH64 of each column in turn, seeded with the hash of those before; null leaves it as it is.
+"""Spark's `xxhash64`, value by value: XXH64 of each column in turn, seeded with the hash of those before; null leaves it so.
 
 Every function goes on with the hashes in `found`, one a row, in place.
 """

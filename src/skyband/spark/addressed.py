@@ -14,9 +14,9 @@ import pyarrow as pa
 from skyband.binding import column_values
 from skyband.query import TopKPairs
 from skyband.spark.needs import ELSEWHERE, Everything, emptied, judged
+from skyband.spark.packets import packets
 from skyband.spark.plan import PART, TIE, TIME, Plan
 from skyband.spark.shards import Shard
-from skyband.state import table_to_bytes
 
 Array = np.ndarray
 _FIRST = -(1 << 63)
@@ -53,6 +53,12 @@ def _column(plan: Plan, sent: pa.Table, name: str) -> pa.ChunkedArray | pa.Array
     if name == TIME and plan.time is not None:
         return sent[f"c{plan.time}"].cast(pa.int64())
     return pa.array(np.zeros(len(sent), np.int64))
+
+
+def first_tie(plan: Plan, sent: pa.Table) -> int:
+    """The tie of the first of some rows, without a look at the others."""
+    first = sent[TIE if TIE in sent.column_names else f"c{plan.arrives}"][0]
+    return int(getattr(first, "value", None) or first.as_py() or 0) if first.is_valid else _FIRST
 
 
 def tie_of(arrival: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -119,13 +125,12 @@ class Addressed:
                 group, table = group[order], table.take(pa.array(order))
             self._gathered.append((group, table))
 
-    def of_group(self, number: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-        """For each shard its address and the group's rows, in pieces of at most so many bytes; at least one, perhaps empty."""
+    def of_group(self, number: int) -> Iterator[tuple[int, bytes]]:
+        """For each shard its address and the group's rows, in packets; at least one, perhaps empty."""
         for shard, (group, table) in zip(self.plan.shards, self._gathered, strict=True):
             low, high = (int(place) for place in np.searchsorted(group, (number, number + 1)))
-            step = max(1, most_bytes * max(len(table), 1) // max(table.nbytes, 1))
-            for at in range(low, max(high, low + 1), step):
-                yield shard.address, table_to_bytes(table.slice(at, min(step, high - at)))
+            for rows in packets(table.slice(low, high - low)):
+                yield shard.address, rows
 
     def clear(self) -> None:
         """Hold nothing."""

@@ -12,6 +12,8 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 
 from skyband.state import table_from_bytes
 
+_TOGETHER = 1 << 8  # packets whose rows go on as one batch
+
 
 def named(name: str) -> Column:
     """The column of just this name, whatever it contains."""
@@ -44,8 +46,9 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Result rows out of the bytes of the column `results`."""
+    """Result rows out of the bytes of the column `results`, small packets together."""
     for batch in batches:
-        for results in batch.column("results"):
-            if results.is_valid:
-                yield from table_from_bytes(results.as_buffer()).to_batches()
+        packets = [results.as_buffer() for results in batch.column("results") if results.is_valid]
+        for at in range(0, len(packets), _TOGETHER):
+            tables = map(table_from_bytes, packets[at : at + _TOGETHER])
+            yield from pa.concat_tables(tables).combine_chunks().to_batches()

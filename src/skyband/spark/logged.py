@@ -29,6 +29,7 @@ from skyband.spark.marks import REMEDY
 from skyband.spark.plan import Plan
 from skyband.spark.shard_group import ShardGroup
 from skyband.spark.stateful import Given, address_of, answers, gathered, read_group, remembered, take_up
+from skyband.spark.worker import settling
 from skyband.state import pack, unpack
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class Logged(StatefulProcessor):  # type: ignore[misc]
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         """A micro-batch of one shard."""
-        return answer_logged(self.plan, rows, self.log, key)
+        return settling("log", answer_logged(self.plan, rows, self.log, key))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -1,8 +1,8 @@
 """Next to the data: a task's rows become the few that can rank, and counts of all of them.
 
-Of the rows of one group and pane only the best k can ever rank, whatever else the stream holds. What travels is one row
-per group: its candidates as Arrow bytes, and how many rows and unknown scores each slide had, so that late rows
-are counted even where they were dropped here. Each shard over the input's own columns is sent one more: the rows that
+Of the rows of one group and pane only the best k can ever rank, whatever else the stream holds. What travels is a row or
+several per group: its candidates as Arrow bytes, and how many rows and unknown scores each slide had, so that late rows
+are counted even where they were dropped here. Each shard over the input's own columns is sent some more: the rows that
 its queries can rank (addressed.py), perhaps none, and the greatest time, so that all shards of a group close their windows in
 the same micro-batch. One more row carries the greatest time of the task, which moves the watermark; it is apart from the
 others because Spark drops rows behind the watermark, and a row behind it whose slide is still open must count.
@@ -11,6 +11,7 @@ others because Spark drops rows behind the watermark, and a row behind it whose 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +21,12 @@ import pyarrow.compute as pc
 from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
 from skyband.spark.addressed import Addressed, tie_of, unknown_to
+from skyband.spark.packets import packets
 from skyband.spark.plan import TIE, TIME, Plan
 from skyband.spark.ties import content_hashes
-from skyband.state import table_to_bytes
 
 MOST_HELD = 1 << 20  # candidates in memory before they are sent on
-MOST_BYTES = 1 << 26  # of one group's candidates in one row
+MOST_ROWS = 1 << 9  # that travel as one batch
 NULL_TIMES = -1  # in place of a pace: rows without a time
 _FARTHEST = (1 << 63) // 10**6 - 1  # milliseconds from the epoch: pandas, through which marks pass, counts nanoseconds
 
@@ -56,6 +57,17 @@ def reduced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
             if task.held > MOST_HELD:
                 yield from task.give()
     yield from task.give()
+
+
+class _Line(NamedTuple):
+    """One row that travels: its group and shard, then TRAVELLING."""
+
+    group: int
+    shard: int
+    mark: int | None
+    latest: int
+    rows: bytes | None
+    counts: bytes | None
 
 
 class _Task:
@@ -150,7 +162,17 @@ class _Task:
         self.counts.append(counts)
 
     def give(self) -> Iterator[pa.RecordBatch]:
-        """Everything held, one row a group, then the mark; holds nothing afterwards."""
+        """Everything held; holds nothing afterwards."""
+        lines = self._lines()
+        while some := list(islice(lines, MOST_ROWS)):
+            groups = zip(*(self.groups.values(line.group) for line in some), strict=True)
+            columns = [pa.concat_arrays(values) for values in groups]
+            columns += [pa.array([line.shard for line in some], pa.int32())] if self.plan.shards else []
+            columns += [pa.array([getattr(line, name) for line in some], kind) for name, kind in TRAVELLING.items()]
+            yield pa.record_batch(columns, names=[*self.plan.group_types, *TRAVELLING])
+
+    def _lines(self) -> Iterator[_Line]:
+        """The rows of each group and shard, then the mark."""
         if not self.counts:
             return
         table, group = self._joined()
@@ -159,19 +181,17 @@ class _Task:
         self.addressed.gather()
         rows_of = np.searchsorted(group, np.arange(len(self.groups) + 1))
         counts_of = np.searchsorted(counts[:, 0], np.arange(len(self.groups) + 1))
-        step = max(1, MOST_BYTES * max(len(table), 1) // max(table.nbytes, 1))
         for number in np.unique(counts[:, 0]).tolist():
             own = summed(counts[counts_of[number] : counts_of[number + 1], 1:]).tobytes()
             low, high = int(rows_of[number]), int(rows_of[number + 1])
             latest = self.latest.get(number, NEVER)
-            for at in range(low, max(high, low + 1), step):
-                rows = table_to_bytes(table.slice(at, min(step, high - at)))
-                yield self._row(number, rows=rows, counts=own, latest=latest)
+            for rows in packets(table.slice(low, high - low)):
+                yield _Line(number, 0, None, latest, rows, own)
                 own = b""
-            for address, rows in self.addressed.of_group(number, MOST_BYTES):
-                yield self._row(number, address, rows=rows, counts=b"", latest=latest)
+            for address, rows in self.addressed.of_group(number):
+                yield _Line(number, address, None, latest, rows, b"")
         if self.latest and self.plan.waits:
-            yield self._row(int(counts[0, 0]), mark=watermark_mark(max(self.latest.values()), self.plan.tick), latest=NEVER)
+            yield _Line(int(counts[0, 0]), 0, watermark_mark(max(self.latest.values()), self.plan.tick), NEVER, None, None)
         self.pieces, self.numbers, self.counts, self.latest, self.held = [], [], [], {}, 0
         self.addressed.clear()
 
@@ -189,11 +209,6 @@ class _Task:
             order = np.arange(len(group)) if order is None else order
             order = order[np.argsort(group[order], kind="stable")]
         return (table, group) if order is None else (table.take(pa.array(order)), group[order])
-
-    def _row(self, number: int, address: int = 0, **values: Any) -> pa.RecordBatch:
-        arrays = [pa.array([values.get(name)], kind) for name, kind in TRAVELLING.items()]
-        shard = [pa.array([address], pa.int32())] if self.plan.shards else []
-        return pa.record_batch([*self.groups.values(number), *shard, *arrays], names=[*self.plan.group_types, *TRAVELLING])
 
 
 def given_tie(plan: Plan, batch: pa.RecordBatch) -> pa.Array | None:

@@ -23,6 +23,8 @@ from skyband.errors import SkybandError
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _NOISE = (
     b"Using incubator modules",  # what the JVM itself says of an option that Spark gives it
@@ -30,10 +32,14 @@ _NOISE = (
 )
 
 
-def settings(cores: int | None = None, partitions: int | None = None) -> dict[str, str]:
-    """What a session should have, each with the reason; `cores` as in local[cores], `partitions` as many unless given."""
+def settings(cores: int | None = None, partitions: int | None = None, *, local: bool = False) -> dict[str, str]:
+    """What a session should have, each with the reason; `cores` as in local[cores], `partitions` as many unless given; `local`:
+    Spark is one process, as under local[cores]."""
     shown = str(partitions or cores or os.cpu_count() or 2)
-    return {
+    # on a local disk the usual one asks after every file by starting a process, forty times a micro-batch; both look whether
+    # a file is there and then rename another to it, which on file systems of clusters the usual one does in one step
+    files = {"spark.sql.streaming.checkpointFileManagerClass": FILES} if local else {}
+    return files | {
         # workers must run this very Python: any other lacks skyband and its kernels
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
@@ -45,6 +51,9 @@ def settings(cores: int | None = None, partitions: int | None = None) -> dict[st
         # windows are counted from the epoch; times read the same on every machine
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Arrow batches have at most 10,000 rows (maxRecordsPerBatch). Asking after each how many bytes there are takes a third
+        # of the time of handing rows to Python; what travels here is small (`packets`). Rows of more than 20 kB need a bound
+        "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
     }
@@ -67,9 +76,12 @@ def session(
         return configure(running, cores)
     refuse_remote(config)
     defaults = _defaults()
-    wanted = {"spark.app.name": name, **settings(cores, partitions)}
+    wanted = {"spark.app.name": name}
     if "MASTER" not in os.environ:
         wanted["spark.master"] = f"local[{cores or '*'}]"
+    master = (config or {}).get("spark.master") or os.environ.get("MASTER") or f"local[{cores or '*'}]"
+    local = str(master).startswith("local") and "spark.master" not in defaults
+    wanted |= settings(cores, partitions, local=local)
     wanted = {key: value for key, value in wanted.items() if key not in defaults}
     wanted |= {key: str(value) for key, value in (config or {}).items()}
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -100,7 +112,8 @@ def configure(spark: SparkSession, cores: int | None = None) -> SparkSession:
             "say it: sks.configure(spark, cores=8), or set spark.sql.shuffle.partitions and the rest of sks.settings() yourself"
         )
     present = spark.conf.getAll  # what stands in the session itself, not Spark's defaults
-    for key, value in settings(cores or spark.sparkContext.defaultParallelism).items():
+    local = not is_remote_session(spark) and spark.sparkContext.master.startswith("local")
+    for key, value in settings(cores or spark.sparkContext.defaultParallelism, local=local).items():
         if key not in present and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
     return spark

@@ -21,7 +21,7 @@ from skyband.errors import SchemaError
 from skyband.lanes import NEVER, NewestAcrossLane, Place
 from skyband.monitor import Monitor
 from skyband.query import Query
-from skyband.spark.addressed import shard_schema, whole_rows
+from skyband.spark.addressed import first_tie, shard_schema, whole_rows
 from skyband.spark.flat import IDENTITIES, bounds_of, result_schema
 from skyband.spark.group import Group
 from skyband.spark.merge import PART_COLUMNS
@@ -93,9 +93,11 @@ class ShardGroup(Group):
 
     def rows_of(self, pieces: Iterable[bytes | pa.Buffer]) -> pa.Table:
         """Rows as tasks sent them, together, in the order of their first ties."""
-        parts = [whole_rows(self.plan, self.shard, table_from_bytes(piece)) for piece in pieces]
-        parts = sorted((part for part in parts if len(part)), key=lambda part: part[TIE][0].as_py())
-        return pa.concat_tables(parts or [shard_schema(self.plan, self.shard).empty_table()])
+        sent = [part for part in map(table_from_bytes, pieces) if len(part)]
+        if not sent:
+            return shard_schema(self.plan, self.shard).empty_table()
+        sent.sort(key=lambda part: first_tie(self.plan, part))
+        return whole_rows(self.plan, self.shard, pa.concat_tables(sent).combine_chunks())
 
     def _awaited(self, rows: pa.Table) -> pa.Table:
         rows = super()._awaited(rows)

@@ -6,6 +6,7 @@ The state is one snapshot per group and shard (kept.py), or where that is the wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,11 @@ from skyband.spark.flat import result_schema, time_bound
 from skyband.spark.group import Group, Tally
 from skyband.spark.kept import Kept, shown_watermark, spark_watermark
 from skyband.spark.merge import PART_COLUMNS, merged
+from skyband.spark.packets import packets
 from skyband.spark.plan import Plan
 from skyband.spark.shard_group import ShardGroup
 from skyband.spark.tallies import tell
-from skyband.state import table_from_bytes, table_to_bytes
+from skyband.state import table_from_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +35,8 @@ TALLIES = ("rows", "null_times", "candidates", "bytes", "refused")
 """Sums of an answer, as columns; what belongs to one query is told by `skyband.spark.tallies`."""
 
 
-MOST_ROWS = 1 << 16
-"""Result rows that travel as one value: the JVM holds such a value whole, and thousands of queries give millions of rows."""
+MOST_PACKETS = 1 << 9
+"""Packets that are handed to Spark at once: thousands of queries give millions of result rows."""
 
 
 def bound_columns(plan: Plan) -> list[str]:
@@ -98,9 +100,9 @@ def answers(plan: Plan, group: Group, given: Given, key: tuple[Any, ...], write:
     size = write()  # without the counts that were told
     sums = [told, tally.rows, tally.null_times, group.candidates, size, refused]
     bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
-    for at, (to, data) in enumerate(addressed):
-        line = [to, data, *(sums if at == 0 else nothing), *bounds]
-        yield pd.DataFrame([line], columns=[TO, "results", "told", *TALLIES, *bound_columns(plan)])
+    lines = ([to, data, *(sums if at == 0 else nothing), *bounds] for at, (to, data) in enumerate(addressed))
+    while some := list(islice(lines, MOST_PACKETS)):
+        yield pd.DataFrame(some, columns=[TO, "results", "told", *TALLIES, *bound_columns(plan)])
 
 
 def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.Table:
@@ -121,17 +123,16 @@ def _addressed(group: Group, results: list[pa.Table], key: tuple[Any, ...]) -> I
         yield f"results {key!r}", data
     if isinstance(group, ShardGroup):
         for name, part in group.hand_over():
-            yield f"parts {name!r} {key[:-1]!r}", table_to_bytes(part)
+            yield from ((f"parts {name!r} {key[:-1]!r}", data) for data in packets(part))
 
 
 def sliced(results: list[pa.Table]) -> Iterator[bytes | None]:
-    """Result rows in pieces that the JVM can hold; where there are none, one piece that says so."""
+    """Result rows in packets; where there are none, one None that says so."""
     whole = pa.concat_tables(results) if results else None
     if whole is None or not len(whole):
         yield None
-        return
-    for begin in range(0, len(whole), MOST_ROWS):
-        yield table_to_bytes(whole.slice(begin, MOST_ROWS))
+    else:
+        yield from packets(whole)
 
 
 def put_together(plan: Plan, addressed: pa.Table) -> pa.Table:

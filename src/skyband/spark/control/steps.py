@@ -8,6 +8,7 @@ control ─► command, time, order ──► packets ──┘
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,8 +25,9 @@ from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
 from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
 from skyband.spark.observed import STANDING, observed_states, observed_tick
-from skyband.spark.stateful import sliced
+from skyband.spark.stateful import MOST_PACKETS, sliced
 from skyband.spark.tallies import BY_QUERY, tell
+from skyband.spark.worker import settling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +81,7 @@ def _packets(df: DataFrame, terms: Terms, tie: Column) -> DataFrame:
     prepared = df.select(*numbered(df), tie.alias("tie"), bucket.cast("int").alias("bucket"))
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return packed_rows(terms, batches)
+        return settling("pack", packed_rows(terms, batches))
 
     return prepared.mapInArrow(step, spark_schema(PACKET))
 
@@ -108,7 +110,7 @@ def _commands(control: DataFrame, terms: Terms, arrival: str | None) -> DataFram
 
 def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
     def step(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        return answer_micro_batch(terms, int(key[0]), frames, state)
+        return settling("control", answer_micro_batch(terms, int(key[0]), frames, state))
 
     words = [StructField("results", BinaryType()), StructField("told", BinaryType()), StructField(STANDING, StringType())]
     output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
@@ -145,9 +147,10 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
     size = _remembered.written(terms, shard, state)
     figures = {"rows": counted, "null times": missing, "state bytes": size, **shard.figures()}
     line: list[Any] = [told, shard.standing_count(), *(figures[name] for name in FIGURES)]
-    for piece in sliced(results):
-        yield pd.DataFrame([[piece, *line]], columns=["results", "told", STANDING, *FIGURES])
-        line = [None, None] + [0] * len(FIGURES)
+    nothing: list[Any] = [None, None] + [0] * len(FIGURES)
+    lines = ([piece, *(line if at == 0 else nothing)] for at, piece in enumerate(sliced(results)))
+    while some := list(islice(lines, MOST_PACKETS)):
+        yield pd.DataFrame(some, columns=["results", "told", STANDING, *FIGURES])
 
 
 def _told(terms: Terms, shard: Shard, results: list[pa.Table]) -> bytes:

@@ -16,8 +16,9 @@ import pyarrow as pa
 from skyband.lanes import NEVER
 from skyband.spark.control.command import Command
 from skyband.spark.control.terms import Terms
+from skyband.spark.packets import packets
 from skyband.spark.reduce import countable, watermark_mark
-from skyband.state import table_from_bytes, table_to_bytes
+from skyband.state import table_from_bytes
 
 PACKET = pa.schema(
     {
@@ -55,9 +56,10 @@ def packed_rows(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         for number in np.unique(bucket).tolist():
             places = np.flatnonzero(bucket == number)
             rows = table if len(places) == len(table) else table.take(pa.array(places))
-            values = {"rows": table_to_bytes(rows), "latest": int(time[places].max()) if terms.waits else NEVER}
-            for shard in range(terms.shards):
-                yield _packet(shard=shard * terms.buckets + number, **values)
+            moment = int(time[places].max()) if terms.waits else NEVER
+            for data in packets(rows):
+                for shard in range(terms.shards):
+                    yield _packet(shard=shard * terms.buckets + number, rows=data, latest=moment)
     if latest > NEVER and terms.waits:
         yield _packet(shard=0, mark=watermark_mark(latest, terms.tick))
 
