@@ -23,10 +23,11 @@ from skyband.spark import plan as planning
 from skyband.spark import stateful
 from skyband.spark.plan import make_request
 from skyband.spark.reduce import reduced
+from skyband.spark.shard_group import ShardGroup
 from skyband.spark.shards import MANY, spark_hash
 from skyband.spark.tallies import heard
 from skyband.spark.warm import warm
-from skyband.state import table_from_bytes
+from skyband.state import table_from_bytes, table_to_bytes
 
 # -- the kinds ---------------------------------------------------------------------------------------------------
 
@@ -77,6 +78,19 @@ def test_results_that_travel_in_slices_are_the_same(monkeypatch: pytest.MonkeyPa
     row = {"y": 0.0, "g": "a", "object": "o", "stream": "r", "gone": False}
     rows = [{**row, "t": n, "x": float(n * 7 % 5), "id": n, "tie": n} for n in range(12)]
     check(Case(rows, [n // 6 for n in range(12)], [0] * 12, queries, 2), forgetful=True)
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")])
+def test_packets_are_put_in_the_order_of_arrival(kind: pa.DataType) -> None:
+    schema = pa.schema([("n", kind), ("x", pa.float64())])
+    many = [sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": n + 1.0}), window=sb.CountWindow(4)) for n in range(70)]
+    plan = make_request(schema, many, None, 0, (), "n").plan
+    sent = [
+        table_to_bytes(pa.table([pa.array(n, pa.int64()).cast(kind), [0.0, 0.0]], names=["c0", "c1"]))
+        for n in ([3, 4], [0, 2], [None, 7], [-5, -1])
+    ]
+    came = ShardGroup(plan, plan.shards[0]).rows_of(sent)
+    assert came["tie"].to_pylist() == [-(1 << 63), 7, -5, -1, 0, 2, 3, 4]
 
 
 # -- deletions ---------------------------------------------------------------------------------------------------

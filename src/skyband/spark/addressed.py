@@ -58,7 +58,9 @@ def _column(plan: Plan, sent: pa.Table, name: str) -> pa.ChunkedArray | pa.Array
 def first_tie(plan: Plan, sent: pa.Table) -> int:
     """The tie of the first of some rows, without a look at the others."""
     first = sent[TIE if TIE in sent.column_names else f"c{plan.arrives}"][0]
-    return int(getattr(first, "value", None) or first.as_py() or 0) if first.is_valid else _FIRST
+    if not first.is_valid:
+        return _FIRST
+    return int(first.value if isinstance(first, pa.TimestampScalar) else first.as_py())
 
 
 def tie_of(arrival: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

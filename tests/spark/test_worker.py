@@ -1,0 +1,43 @@
+"""What a worker does once, and what a session is given."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pyarrow as pa
+import pytest
+
+from skyband.spark import packets, worker
+from skyband.spark.sessions import FILES, settings
+from skyband.state import table_from_bytes
+
+
+def test_what_a_step_has_loaded_is_made_permanent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Node:
+        """Refers to itself."""
+
+        def __init__(self) -> None:
+            self.own = self
+
+    said: list[bool] = []
+    monkeypatch.setattr(worker, "_settled", set())
+    monkeypatch.setattr(gc, "freeze", lambda: said.append(garbage() is None))
+    garbage = weakref.ref(Node())
+    assert list(worker.settling("one", iter([1, 2]))) == [1, 2]
+    assert said == [True]  # what was garbage by then is gone, not kept for good
+    assert list(worker.settling("one", [3])) == [3] and len(said) == 1
+    assert list(worker.settling("other", [])) == [] and len(said) == 2
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5000])
+def test_packets_are_small_and_hold_all_rows_in_order(rows: int) -> None:
+    table = pa.table({"x": pa.array(range(rows), pa.int64()), "text": pa.array(["a" * 20] * rows, pa.string())})
+    sent = list(packets.packets(table.slice(0, rows)))
+    assert pa.concat_tables(map(table_from_bytes, sent)).equals(table)
+    assert all(len(data) <= packets.MOST_BYTES + 1000 for data in sent) and len(sent) >= 1
+    assert 10_000 * packets.MOST_BYTES < 1 << 29  # a batch of Spark's, well below what a JVM of 1 GB can take
+
+
+def test_checkpoints_are_renamed_by_the_plain_manager_only_where_spark_is_one_process() -> None:
+    assert FILES in settings(local=True).values() and FILES not in settings().values()
