@@ -3,8 +3,8 @@
     input ─► scores as columns ─► reduced next to the data ─► by group and shard: windows ─► result rows ─► `row` packed
              (Catalyst)           (mapInArrow: reduce.py)     (state: stateful.py)           (merge.py)     (Catalyst)
 
-Between the steps rows travel as Arrow bytes, one row a group, shard and task: a payload keeps its exact types, and the
-stateful step, which speaks pandas, never sees it. Where shards share the work on a query, their answers meet by group and
+Between the steps rows travel as Arrow bytes, in small packets by group, shard and task: a payload keeps its exact types, and
+the stateful step, which speaks pandas, never sees it. Where shards share the work on a query, their answers meet by group and
 query, without any state; otherwise result rows are only unpacked.
 """
 
