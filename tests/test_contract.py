@@ -336,7 +336,8 @@ def test_memory_depends_on_the_window_not_on_the_stream(name: str, shape: str) -
     late = [max(column) for column in zip(*held[3:], strict=True)]
     assert late[0] <= 2 * early[0], f"bytes grew from {early[0]} to {late[0]}"
     assert late[1] <= 2 * early[1] + 1000, f"snapshots grew from {early[1]} to {late[1]}"
-    assert late[2] <= size + slide, f"{late[2]} candidates for a window of {size}"
+    # some drop a row that has left only when they come across it again
+    assert late[2] <= size + 2 * k, f"{late[2]} candidates for a window of {size}"
 
 
 @pytest.mark.parametrize(("name", "other"), [("strict", "strict"), ("sap", "sap-equal")])
