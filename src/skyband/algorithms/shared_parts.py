@@ -28,8 +28,8 @@ from skyband.state import pack, unpack
 
 QUERIES_A_PART = 50  # fewer are not worth reading all rows once more
 MOST_PARTS = 8
-_ROOM = 1 << 16  # places for the answers of one part in one round
-_ROOM_FOR_CHANGES = 1 << 20  # a few of them are used: answers are at most so long, and mostly some rows
+_ROOM = 1 << 19  # places for the answers of one round
+_ROOM_FOR_CHANGES = 1 << 21  # a few of them are used: answers are at most so long, and mostly some rows
 
 
 def parts_for(queries: int) -> int:
@@ -51,6 +51,7 @@ class SharedParts(Ranked):
         for part, queries in enumerate(self._queries):
             self._part_of[queries], self._number[queries] = part, np.arange(len(queries))
         self.parts = [SharedViews(_chosen(plan, queries)) for queries in self._queries]
+        self._rooms: dict[int, list[tuple[np.ndarray, ...]]] = {}  # for the answers of two rounds, by their places
         super().__init__(plan)
 
     def _dealt(self, plan: Plan) -> list[np.ndarray]:
@@ -76,17 +77,18 @@ class SharedParts(Ranked):
         scores = read_only(scores)
         told = np.zeros(len(self.ks), bool) if changes is None else changes
         needs = np.where(told, 2 * self.ks, self.ks)
-        room = max(_ROOM_FOR_CHANGES if told.all() else _ROOM, 2 * int(needs.max()))
+        room = max((_ROOM_FOR_CHANGES if told.all() else _ROOM) // self._count, 2 * int(needs.max()))
         turns = [_Turn(self, part, windows, begin, scores, ceilings, told) for part in range(self._count)]
         threads.begin([turn.prepare for turn in turns])()
         asked = len(windows.query)
         ends, sizes = np.empty(asked, np.int64), np.empty(asked, np.int64)
-        rooms = [_room(self._count * room, ranks=changes is not None) for _ in range(2)]
+        rooms = self._rooms_for(self._count * room)
         used = np.empty(self._count, np.int64)
 
         def work(number: int, start: int) -> tuple[int, Results, Callable[[], None]]:
             stop = int(end_of_round(windows, self._part_of, needs, start, room - int(needs.max()), used))
-            results = Results(ends, sizes, *rooms[number % 2])
+            score, ordinal, rank = rooms[number % 2]
+            results = Results(ends, sizes, score, ordinal, NO_RANKS if changes is None else rank)
             tasks = [partial(turn.answer, start, stop, results, at * room, room) for at, turn in enumerate(turns)]
             return stop, results, threads.begin(tasks)
 
@@ -105,6 +107,12 @@ class SharedParts(Ranked):
         finally:
             if following is not None:  # nobody wants to know
                 following[2]()
+
+    def _rooms_for(self, places: int) -> list[tuple[np.ndarray, ...]]:
+        """Scores, ordinals and ranks of two rounds; kept, because memory costs when it is first written to."""
+        if places not in self._rooms:
+            self._rooms = {places: [(np.empty(places), *np.empty((2, places), np.int64)) for _ in range(2)]}
+        return self._rooms[places]
 
     def _finish(self, end: int) -> None:
         """All rows are taken: the answers of the parts are those of the whole."""
@@ -181,11 +189,6 @@ class _Turn:
         done = self.whole.parts[self.part].answer(*self.rows, answered, own, take_all=to_the_end)
         assert done == last - first, (done, first, last)
         put_in_order(results, self.places[first:last], own.begin, own.size, offset)
-
-
-def _room(places: int, *, ranks: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores, ordinals and ranks of a round's answers."""
-    return np.empty(places), np.empty(places, np.int64), np.empty(places, np.int64) if ranks else NO_RANKS
 
 
 def _chosen(plan: Plan, queries: np.ndarray) -> Plan:
