@@ -11,12 +11,12 @@ rows are those of TKDE17, section 3.
 Guarantee: exact, for any scores.
 Cost: one vectorized comparison a row; O(k), vectorized, for a row that reaches a view or leaves it and for a changed
 answer; O(1) for each row that differs where the answer is told by those. A refill is O(l + K log(n / l)), with n the rows
-of the widest window, K = max(2 k + 16, 64) for the largest k and partitions of l = sqrt(n K) rows; ranking them, when
+of the widest window, K = max(2 k + 16, 128) for the largest k and partitions of l = sqrt(n K) rows; ranking them, when
 first asked for, is O(1) a row. On a random stream a view is refilled once in hundreds of windows; on a falling one at most
 once a window, and only after about k rows have left it; there a refill is O(l + K), because the window's oldest rows are
 its best.
 Memory: 8 bytes a row of the widest window, rounded up to a power of two; 32 K n / l bytes for the ladder; at most
-130 k + 6000 bytes for each view.
+130 k + 11000 bytes for each view.
 Deviations: TKDE17 merges the partitions' best rows into one candidate list and counts dominators. Here they are
 kept in a binary tree instead, because that list holds K n / l rows on a falling stream and each refill would pass
 over it, while the tree is never visited in more than 2 log2(n / l) nodes; and a candidate list for the largest n
@@ -69,7 +69,8 @@ class SharedViews(Ranked):
         view = np.zeros((queries, views.COLUMNS), np.int64)
         rooms = np.array([view_size.view_room(k) + views.SPAN for k in self.plan.ks], np.int64)
         queues = np.array([view_size.queue_room(k) + views.SPAN for k in self.plan.ks], np.int64)
-        view[:, views.RANKS] = np.cumsum(rooms) - rooms
+        for column in (views.RANKS_START, views.RANKS):
+            view[:, column] = np.cumsum(rooms) - rooms
         for column in (views.QUEUE_START, views.HEAD, views.WAITING, views.TAIL):
             view[:, column] = np.cumsum(queues) - queues
         view[:, views.CAPACITY] = [view_size.steady_capacity(k) for k in self.plan.ks]
@@ -203,5 +204,5 @@ class SharedViews(Ranked):
     @staticmethod
     def _view_columns() -> list[str]:
         names = ["RANKS", "COUNT", "FIRST", "FLOOR_ORDINAL", "QUEUE_START", "HEAD", "WAITING", "TAIL"]
-        names += ["CAPACITY", "DIRTY", "BEHIND", "WATCH", "QUIET", "END"]
+        names += ["CAPACITY", "DIRTY", "BEHIND", "WATCH", "QUIET", "END", "RANKS_START"]
         return sorted(names, key=lambda name: int(getattr(views, name)))

@@ -185,17 +185,23 @@ def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal,
 
 @lean
 def collect_from_better_end(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal, count, keep):
-    """`collect`, from the newest row to the oldest if the newest is the better one: on a rising run the floor is then
-    high at once. Rows at the floor are taken either way; which of them stay is decided by the order of rows."""
-    if stop - begin < 2 * BLOCK or not scores[stop - 1] > scores[begin]:
+    """`collect`, from the newest row to the oldest unless the oldest is the better one: on a rising run the floor is then
+    high at once, and in a run of equal scores the rows that win come first.
+
+    Rows at the floor are taken, as some collected before may be older still; which of them stay is decided by the order of
+    rows. Where nothing was, those that made the floor are all newer, and only rows above it are taken."""
+    if stop - begin < 2 * BLOCK or not scores[stop - 1] >= scores[begin]:
         return collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal, count, keep)
+    newer = count == 0 and floor == -np.inf
+    bar = floor
     end = stop
     while end > begin:
         start = max(end - BLOCK, begin)
-        if any_at_least(scores, start, end, floor):
+        if any_at_least(scores, start, end, bar):
             for j in range(end - 1, start - 1, -1):
-                if scores[j] >= floor:
+                if scores[j] >= bar:
                     floor, count = _take(scores[j], j + ordinal_shift, floor, best_score, best_ordinal, count, keep)
+                    bar = np.nextafter(floor, np.inf) if newer and floor > -np.inf else floor
         end = start
     return floor, count
 

@@ -32,11 +32,14 @@ from skyband.kernels.views import (
     WATCH,
     catch_up,
     copy_best,
+    count_gone_from_top,
     fill_view,
     merge_waiting,
     set_floor,
     shorten_queue,
+    take_from_top,
     tell_differences,
+    tell_gone_from_top,
     tell_update,
     trim,
     update,
@@ -112,6 +115,42 @@ def _refill(state, query, k, first, end, score, ordinal, buffer_score, buffer_or
 
 
 @jit
+def _pass_over(state, begin, scores, ceilings, ahead, windows, at, results):
+    """Answer the windows from `at` on that have the answer of the one before, as no row of the only view leaves it and none
+    reaches its floor before they end; takes their rows. No row may wait. Returns the first window that may differ."""
+    cells, ring, views = state.cells, state.ring, state.views
+    head, taken, mask = views[0, HEAD], cells[TAKEN], ring.shape[0] - 1
+    stop = windows.query.shape[0]
+    if head < views[0, TAIL]:
+        stop = at + np.searchsorted(windows.first[at:], state.queue_ordinal[head], side="right")
+    floor, end = state.watch_floor[0], windows.end[stop - 1] if stop > at else taken
+    while taken < end:
+        place = taken & mask
+        length = min(end - taken, ring.shape[0] - place)
+        below = _rows_below(ceilings, taken - begin - ahead, length, floor)
+        if below > 0:
+            _copy(scores, taken - begin, ring, place, below)
+            taken += below
+            continue
+        length = min(RUN, length)
+        if _copy_rows(ring, place, scores, taken - begin, length, floor) == 0:
+            taken += length
+            continue
+        while scores[taken - begin] < floor or np.isnan(scores[taken - begin]):
+            taken += 1
+        break
+    cells[TAKEN] = taken
+    answered = at
+    while answered < stop and windows.end[answered] <= taken:
+        hand_out_same(results, answered)
+        answered += 1
+    if answered > at:
+        views[0, QUIET] += answered - at
+        views[0, FIRST], views[0, END] = windows.first[answered - 1], windows.end[answered - 1]
+    return answered
+
+
+@jit
 def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, windows, start, changes, results):
     """Take rows and answer windows[start:] until all are answered or `results` is full. When all are answered, the rows
     before `upto` that are left are taken.
@@ -136,7 +175,16 @@ def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, window
     used = 0
     at = start
     asked = windows.query.shape[0]
+    alone = ks.shape[0] == 1
     while at < asked or taken < upto:
+        if alone and at + 1 < asked and views[0, TAIL] == views[0, WAITING] and views[0, DIRTY] == 0:
+            head = views[0, HEAD]
+            stay = head == views[0, TAIL] or queue_ordinal[head] >= windows.first[at + 1]
+            if stay and taken < windows.end[at + 1] and not scores[taken - begin] >= watch_floor[0]:
+                at = _pass_over(state, begin, scores, ceilings, ahead, windows, at, results)
+                taken = cells[TAKEN]
+                if at == asked:
+                    continue
         query, first, end = 0, 0, upto
         if at < asked:
             query, first, end = windows.query[at], windows.first[at], windows.end[at]
@@ -184,10 +232,17 @@ def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, window
         views[query, QUIET] += 1
         held, head, waiting, tail = views[query, COUNT], views[query, HEAD], views[query, WAITING], views[query, TAIL]
         complete = views[query, FLOOR_ORDINAL] == COMPLETE
-        best = ALL
+        best, gone = ALL, 0
         many = leap | (tail - waiting > FEW) | (first > views[query, END])
         views[query, END] = end
-        if many or (tail - head > FEW and queue_ordinal[head + FEW] < first):
+        if tail == waiting and not many and views[query, DIRTY] == 0 and tail > head and queue_ordinal[head] < first:
+            floor = watch_floor[views[query, WATCH]]
+            gone = count_gone_from_top(views, ranking, queue_score, queue_ordinal, query, first, floor)
+            gone = gone if complete or held - gone >= k else 0
+        if gone > 0:
+            take_from_top(views, queue_ordinal, query, gone, first)
+            best = 0
+        elif many or (tail - head > FEW and queue_ordinal[head + FEW] < first):
             if changes[query]:
                 catch_up(state, tops, query, k)
             # where fewer than k rows are left there is no use in taking out the others
@@ -216,6 +271,8 @@ def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, window
         elif changes[query]:
             if dirty:
                 entries = tell_differences(state, tops, query, k, results, used)
+            elif gone > 0:
+                entries = tell_gone_from_top(views, ranking, queue_score, queue_ordinal, query, k, gone, results, used)
             else:
                 before = (held, head, waiting)
                 entries = tell_update(views, ranking, queue_score, queue_ordinal, query, k, before, came, results, used)

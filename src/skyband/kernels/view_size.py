@@ -6,7 +6,7 @@ import numpy as np
 
 from skyband.kernels.jit import jit
 
-LEAST_TREND = 64  # rows that a view on a falling stream takes at once, at least: fewer are not worth asking for
+LEAST_TREND = 128  # rows that a view on a falling stream takes at once, at least: finding fewer costs as much
 FEW = 8  # rows that wait, or left, up to this number are put in or taken out one by one; more are merged
 
 

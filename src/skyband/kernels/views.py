@@ -17,7 +17,7 @@ from skyband.kernels.order import outranks
 from skyband.kernels.view_size import FEW, trim_limit
 
 # columns of SharedState.views
-RANKS = 0  # the view's part of `ranking` begins here
+RANKS = 0  # the best row's place in `ranking`; places in front of it, back to RANKS_START, are those of rows that left
 COUNT = 1  # rows in it
 FIRST = 2  # first ordinal of the query's last window
 FLOOR_ORDINAL = 3  # the floor is this row: the view holds all rows of the window from it up; COMPLETE: all rows
@@ -31,6 +31,7 @@ BEHIND = 10  # 1: tops does not have this view's last answer yet, which is still
 WATCH = 11  # the view's place in the watch list
 QUIET = 12  # windows since the last refill
 END = 13  # the query's last window ended here: no row that waits is older
+RANKS_START = 14  # the view's part of `ranking` begins here
 COLUMNS = 16  # a power of two, two lines of the cache
 
 ALL = np.iinfo(np.int64).max // 2  # as a rank: behind the last
@@ -63,6 +64,16 @@ def set_floor(state, query, floor, floor_ordinal):
     view[query, WATCH] = place
 
 
+@tiny
+def settle(views, ranking, query):
+    """Move a view's ranking to the front of its part, where there is room for more rows. O(rows of the view), vectorized."""
+    ranks, start = views[query, RANKS], views[query, RANKS_START]
+    if ranks > start:
+        views[query, RANKS] = start
+        for i in range(views[query, COUNT]):
+            ranking[start + i] = ranking[ranks + i]
+
+
 @lean
 def trim(state, query, k):
     """Cut a view that has grown too long back to its capacity."""
@@ -78,6 +89,7 @@ def trim(state, query, k):
 def merge_waiting(state, query, k, first, buffer_score, buffer_place):
     """Take out all rows of a view that are older than `first` and take in those that wait. O(rows of the view)."""
     views, ranking, queue_score, queue_ordinal = state.views, state.ranking, state.queue_score, state.queue_ordinal
+    settle(views, ranking, query)
     base, ranks = views[query, QUEUE_START], views[query, RANKS]
     waiting, tail = views[query, WAITING], views[query, TAIL]
     head = views[query, HEAD]
@@ -131,7 +143,8 @@ def shorten_queue(state, query):
 @jit
 def fill_view(state, query, count, score, ordinal, keys, order):
     """Make (score, ordinal)[:count], best first, the rows of a view. `keys` and `order` are buffers."""
-    views, ranks, head = state.views, state.views[query, RANKS], state.views[query, QUEUE_START]
+    views, ranks, head = state.views, state.views[query, RANKS_START], state.views[query, QUEUE_START]
+    views[query, RANKS] = ranks
     for i in range(count):
         keys[i], order[i] = ordinal[0] - ordinal[i], i
     sort_best(keys, order, count)  # oldest first
@@ -153,6 +166,8 @@ def update(views, ranking, queue_score, queue_ordinal, query, first, floor, came
 
     Loops run on to the next multiple of SPAN, over places behind the last row: so they have no remainder to guess.
     """
+    if views[query, TAIL] > views[query, WAITING]:
+        settle(views, ranking, query)
     ranks, base, count = views[query, RANKS], views[query, QUEUE_START], views[query, COUNT]
     head, waiting, tail = views[query, HEAD], views[query, WAITING], views[query, TAIL]
     floor_ordinal = views[query, FLOOR_ORDINAL]
@@ -199,6 +214,52 @@ def update(views, ranking, queue_score, queue_ordinal, query, first, floor, came
     views[query, HEAD] = head
     views[query, WAITING] = tail
     return best
+
+
+@tiny
+def count_gone_from_top(views, ranking, queue_score, queue_ordinal, query, first, floor):
+    """How many rows of a view are older than `first`, if they are its best ones, as on a falling stream; 0 if they are not.
+    O(rows that left)."""
+    ranks, base = views[query, RANKS], views[query, QUEUE_START]
+    at, gone, floor_ordinal = views[query, HEAD], 0, views[query, FLOOR_ORDINAL]
+    while (at < views[query, TAIL]) & (queue_ordinal[at] < first):
+        score = queue_score[at]
+        if (score > floor) | ((score == floor) & (queue_ordinal[at] >= floor_ordinal)):
+            if queue_ordinal[base + ranking[ranks + gone]] >= first:
+                return 0
+            gone += 1
+        at += 1
+    return gone
+
+
+@tiny
+def take_from_top(views, queue_ordinal, query, gone, first):
+    """Take the best `gone` rows out of a view, which are all that are older than `first`. O(rows that left)."""
+    head = views[query, HEAD]
+    while (head < views[query, TAIL]) & (queue_ordinal[head] < first):
+        head += 1
+    views[query, HEAD] = head
+    views[query, RANKS] += gone
+    views[query, COUNT] -= gone
+
+
+@tiny
+def tell_gone_from_top(views, ranking, queue_score, queue_ordinal, query, k, gone, results, used):
+    """What `take_from_top` changed in the top k, into results[used:]. Returns how many entries. O(gone)."""
+    ranks, base, count = views[query, RANKS], views[query, QUEUE_START], views[query, COUNT]
+    top_before, top = min(k, count + gone), min(k, count)
+    left = min(gone, top_before)
+    stayed = top_before - left
+    n = used
+    for i in range(ranks - gone, ranks - gone + left):
+        place = base + ranking[i]
+        results.rank[n], results.score[n], results.ordinal[n] = 0, queue_score[place], queue_ordinal[place]
+        n += 1
+    for rank in range(stayed, top):
+        place = base + ranking[ranks + rank]
+        results.rank[n], results.score[n], results.ordinal[n] = rank + 1, queue_score[place], queue_ordinal[place]
+        n += 1
+    return n - used
 
 
 @tiny
