@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 SETTINGS = {
     "spark.pyspark.python": sys.executable,
     "spark.pyspark.driver.python": sys.executable,
+    "spark.python.daemon.module": "skyband.spark.daemon",
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from skyband.spark import packets, worker
-from skyband.spark.sessions import FILES, settings
+from skyband.spark.sessions import DAEMON, FILES, settings
 from skyband.state import table_from_bytes
 
 
@@ -37,6 +39,26 @@ def test_packets_are_small_and_hold_all_rows_in_order(rows: int) -> None:
     assert pa.concat_tables(map(table_from_bytes, sent)).equals(table)
     assert all(len(data) <= packets.MOST_BYTES + 1000 for data in sent) and len(sent) >= 1
     assert 10_000 * packets.MOST_BYTES < 1 << 29  # a batch of Spark's, well below what a JVM of 1 GB can take
+
+
+def test_workers_are_forked_with_everything_loaded(spark: SparkSession) -> None:
+    """What a task finds in its process before it has asked for anything, and that what is loaded works after the fork."""
+
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys
+
+        known = [name in sys.modules for name in ("numba", "pandas", "skyband.spark.group")]
+        for batch in batches:
+            largest = pa.table(batch).sort_by("id")["id"][-1].as_py()  # with Arrow's threads, made anew
+            yield pa.record_batch({"loaded": [sum(known)], "largest": [largest]})
+
+    found = spark.range(0, 4000, 1, 4).mapInArrow(look, "loaded long, largest long").collect()
+    assert {row.loaded for row in found} == {3}
+    assert sorted(row.largest for row in found) == [999, 1999, 2999, 3999]
+
+
+def test_workers_are_forked_so_only_where_spark_is_one_process() -> None:
+    assert DAEMON in settings(local=True).values() and DAEMON not in settings().values()
 
 
 def test_checkpoints_are_renamed_by_the_plain_manager_only_where_spark_is_one_process() -> None:
