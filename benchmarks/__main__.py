@@ -21,6 +21,17 @@ from benchmarks.figure import Figure
 RESULTS = Path(__file__).parent / "results"
 app = typer.Typer(add_completion=False, no_args_is_help=False)
 console = Console()
+lines = Console(quiet=True)  # with --json: what programs read, on standard output; people's tables go to standard error then
+
+
+def _to_programs() -> None:
+    """From now on one JSON object a line."""
+    global console, lines
+    console, lines = Console(stderr=True), Console(soft_wrap=True, highlight=False, markup=False)
+
+
+def _line(found: dict[str, Any]) -> None:
+    lines.print(json.dumps(found, ensure_ascii=False), soft_wrap=True)
 
 
 def _machine() -> dict[str, Any]:
@@ -70,6 +81,7 @@ def _show(title: str, name: str, measured: Callable[[Callable[[str], None]], Ite
     with console.status("warming up") as status:
         for figure in measured(lambda text: status.update(text)):
             found.append(figure)
+            _line(figure.as_json())
             sign = "≤" if figure.at_most else "≥"
             mark = "" if not figure.hold else "[green]holds[/]" if figure.holds else "[red]missed[/]"
             hold = f"{sign} {figure.hold:g} {figure.unit}" if figure.hold else ""
@@ -100,8 +112,10 @@ def grid_command(
             bar.update(task, advance=1, description=f"{cell.data} n={cell.size} s={cell.slide} k={cell.k} {cell.algorithm}")
 
         results = [result.as_json() for result in grid.run(cells, step, budget=budget, rounds=rounds)]
+    for result in results:
+        _line(result)
     verdicts = grid.auto_against_best(results)
-    path = _write(f"grid-{emit}", {"cells": results, "auto": verdicts})
+    path = _write(f"grid-{emit}{'-part' if only else ''}", {"cells": results, "auto": verdicts})
     worst = sorted(verdicts, key=lambda verdict: -verdict["times_best"])[:15]
     table = Table("data", "n", "s", "k", "auto chose", "best", "times the best's time", title="auto, worst cells")
     for verdict in worst:
@@ -111,7 +125,7 @@ def grid_command(
     console.print(table)
     within = sum(verdict["times_best"] <= 1.3 for verdict in verdicts)
     console.print(f"written to {path}; auto within 1.3 times of the best in {within} of {len(verdicts)} cells")
-    for picture in plot.grid_pictures(results, RESULTS, emit):
+    for picture in [] if only else plot.grid_pictures(results, RESULTS, emit):
         console.print(f"drawn {picture}")
 
 
@@ -144,12 +158,19 @@ def spark_command(
     elif check:
         compare(console, settings, scores, systems)
     else:
-        measure(console, RESULTS, _write, events, settings, scores, systems, repeat)
+        measure(console, RESULTS, _write, _line, events, settings, scores, systems, repeat)
 
 
 @app.callback(invoke_without_command=True)
-def everything(context: typer.Context) -> None:
+def everything(
+    context: typer.Context,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="before a command: one JSON object a line; tables to standard error")
+    ] = False,
+) -> None:
     """Without a command: the promised figures."""
+    if as_json:
+        _to_programs()
     if context.invoked_subcommand is None:
         numbers_command(quick=False)
 

@@ -49,13 +49,15 @@ def measure(
     console: Console,
     results: Path,
     write: Callable[[str, dict[str, Any]], Path],
+    line: Callable[[dict[str, Any]], None],
     events: int,
     settings: str,
     scores: str,
     systems: str,
     repeat: int,
 ) -> None:
-    """Measure, print the tables, write JSON and picture; a run of less than everything goes to files of its own."""
+    """Measure, print the tables, write JSON and picture, `line` by line too; a run of less than everything goes to files of its
+    own."""
     names, asked = chosen(systems, list(TABLE), "the system"), chosen(settings, list(SETTINGS), "the setting")
     streams = chosen(scores, list(SYNTHETIC), "the stream of scores")
     everything = (set(TABLE), set(SETTINGS), {"uniform", "sine"}, EVENTS)
@@ -71,6 +73,7 @@ def measure(
 
         for run in measurements(names, asked, streams, events, repeat, Path(scratch), step):
             runs.append(run)
+            line(run.as_json())
             bar.advance(whole)
             bar.reset(one)
             said = f"[red]{escape(run.failure)}[/]" if run.failure else f"{run.throughput:,.0f} events/s"
@@ -87,7 +90,8 @@ def measure(
     }
     name = "spark" if whole_record else "spark-part"
     path = write(name, document)
-    console.print(f"written to {path}; {sum(figure.holds for figure in figures)} of {len(figures)} hold")
+    promised = [figure for figure in figures if figure.hold]
+    console.print(f"written to {path}; {sum(figure.holds for figure in promised)} of {len(promised)} hold")
     if any(not run.failure for run in runs):
         console.print(f"drawn {report.picture(runs, results / f'{name}.png')}")
     if any(run.failure for run in runs):

@@ -23,7 +23,7 @@ class System:
     `answer` turns the stream of events into the stream of windows; `run`, where a system writes by itself, into a
     stream writer that is told the folder of its results. `windows` says what its rows are: "ranked", "changes", or ""
     for a floor. `caps` are the events it gets in a setting where all of them would take longer than a minute.
-    `config` is what it does better with than with skyband's session.
+    `config` is what it gets instead of what skyband sets.
     """
 
     name: str
@@ -53,16 +53,26 @@ def _skyband(emit: str) -> Callable[[DataFrame, Setting], DataFrame]:
 
 
 _ONE_GROUP = {"spark.sql.shuffle.partitions": "1"}  # a stream without groups has one state
+# what `sks.settings()` sets for speed, as Spark has it by itself: whoever writes panes by hand has only that
+_AS_SPARK_COMES = {
+    "spark.python.daemon.module": "pyspark.daemon",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+    ),
+}
 
 TABLE = {
     system.name: system
     for system in (
         System("skyband", _skyband("snapshots"), config=_ONE_GROUP),
         System("skyband-changes", _skyband("changes"), windows="changes", config=_ONE_GROUP),
-        System("driver-merge", run=rivals.driver_merge),
+        System("driver-merge", run=rivals.driver_merge, config=_AS_SPARK_COMES),
+        System("driver-merge-tuned", run=rivals.driver_merge),
         System("two-stage", rivals.two_stage, caps={"B": 640_000}),
         System("sliding", rivals.sliding, caps={"A": 1_000_000, "B": 64_000}),
-        System("pass-through", rivals.pass_through, windows=""),
+        System("pass-through", rivals.pass_through, windows="", config=_AS_SPARK_COMES),
+        System("pass-through-tuned", rivals.pass_through, windows=""),
         System("max", rivals.tumbling_max, windows=""),
         System("read", rivals.read, windows=""),
     )
@@ -72,7 +82,7 @@ TABLE = {
 def session(
     scratch: Path, system: System | None = None, cores: int = 2, partitions: int | None = None, memory: str = "2g"
 ) -> SparkSession:
-    """The Spark everybody gets: two cores and what skyband sets, then what `system` does better with."""
+    """The Spark everybody gets: two cores and what skyband sets, unless `system` has something instead."""
     from skyband.spark.sessions import session
 
     config = {
