@@ -26,7 +26,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 COMMAND_LINE = {f"skyband.{name}" for name in ("cli", "demo", "screen", "job_commands", "job_screen", "__main__")}
 ALGORITHMS_MAY_IMPORT = (
-    *("kernels", "algorithms", "query", "window", "changes", "errors", "state", "threads"),
+    *("kernels", "algorithms", "query", "window", "changes", "errors", "layout", "state", "threads"),
     *("formulas", "expression", "evaluation"),  # what a score is
 )
 HEAVY = ("numba", "pyspark", "pandas", "polars", "rich", "typer", "matplotlib", "scipy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -138,6 +138,13 @@ class LiveRows:
             here = chunk.ordinal[place] == ordinal
             seq[here], found[here] = chunk.seq[place[here]], True
         return seq, found
+
+    saved: ClassVar = {  # what `save` gives, as `layout.fields` takes it
+        "live.ordinal": "int64 live",
+        "live.seq": "int64 live",
+        "live.score": "float64 live",
+        "live.limit": "int64 1",
+    }
 
     def save(self) -> dict[str, np.ndarray]:
         """What `restore` goes on from."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from skyband.clock import Clock
 from skyband.errors import StateError
 from skyband.lanes import KINDS
+from skyband.layout import Layout, check, extents_of, fields, reading
 from skyband.query import Query, query_from_json
 from skyband.rows import RowStore
 from skyband.seating import bind_place
@@ -34,6 +35,7 @@ def monitor_to_bytes(monitor: Monitor) -> bytes:
     for number, lane in enumerate(monitor._lanes):
         header, own = lane.save()
         header["queries"] = [member.query.to_json() for member in lane.members]
+        header["extents"] = extents_of(_lane_layout(header), own)
         lanes.append(header)
         arrays |= {f"{number}/{name}": array for name, array in own.items()}
     header = {
@@ -56,7 +58,21 @@ def monitor_to_bytes(monitor: Monitor) -> bytes:
         header["limit"] = monitor._store.limit
         arrays["store.seq"], rows = monitor._store.whole()
         arrays["store.rows"] = np.frombuffer(table_to_bytes(rows), np.uint8)
+    header["extents"] = extents_of(_own_layout(header), arrays)
     return pack(_KIND, header, arrays)
+
+
+def _own_layout(header: dict[str, Any]) -> Layout:
+    """The arrays of a monitor besides those of its lanes."""
+    keys = {"keys.number": "int64 keys", "keys.seq": "int64 keys", "keys.deleted": "int64 deleted"}
+    store = {"store.seq": "int64 stored", "store.rows": "uint8 rows"}
+    return fields((keys if "key" in header else {}) | (store if header["schema"] is not None else {}))
+
+
+def _lane_layout(header: dict[str, Any]) -> Layout:
+    """The arrays of a lane."""
+    members = len(header["members"])
+    return fields(KINDS[header["kind"]].saved(members), members=members)
 
 
 def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
@@ -89,6 +105,15 @@ def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mappi
 def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, Callable[..., Any]]) -> Monitor:
     """The monitor that `monitor_to_bytes` wrote down."""
     header, arrays = unpack(_KIND, data)
+    with reading("a monitor"):
+        return _monitor_of(cls, header, arrays, callables)
+
+
+def _monitor_of(
+    cls: type[Monitor], header: dict[str, Any], arrays: dict[str, np.ndarray], callables: Mapping[str, Callable[..., Any]]
+) -> Monitor:
+    prefixes = tuple(f"{number}/" for number in range(len(header["lanes"])))
+    check(_own_layout(header), {name: one for name, one in arrays.items() if not name.startswith(prefixes)}, header["extents"])
     monitor = cls((), time=header["time"], lateness=_duration_from_json(header["lateness"]), key=header.get("key"))
     if monitor._keys is not None:
         monitor._keys.restore(header["key_counts"], arrays)
@@ -106,6 +131,7 @@ def monitor_from_bytes(cls: type[Monitor], data: bytes, callables: Mapping[str, 
     for number, saved in enumerate(header["lanes"]):
         prefix = f"{number}/"
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        check(_lane_layout(saved), own, saved["extents"])
         assert monitor._schema is not None
         asked = _members(saved, callables)
         queries |= {query.name: query for query, known in zip(asked, saved["members"], strict=True) if known["active"]}

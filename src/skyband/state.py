@@ -17,9 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.errors import StateError
+from skyband.layout import reading
 
 _MARK = b"SKYBAND\0"
-_FORMAT = 3
+FORMAT = 4
+"""Raised with every change of what states hold: of a field, its type or its extents, in any structure or lane."""
+
 _PREFIX = struct.Struct("<8sI32s")
 
 
@@ -37,7 +40,7 @@ def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
         if columns:
             writer.write_batch(pa.record_batch(columns, schema=schema))
     body = sink.getvalue()
-    return b"".join([_PREFIX.pack(_MARK, _FORMAT, hashlib.sha256(body).digest()), body])
+    return b"".join([_PREFIX.pack(_MARK, FORMAT, hashlib.sha256(body).digest()), body])
 
 
 def _one_value(content: np.ndarray) -> pa.Array:
@@ -71,18 +74,19 @@ def unpack(
         raise StateError("this is not a skyband state: it does not begin with skyband's mark; give a file that save() wrote")
     _, version, digest = _PREFIX.unpack_from(data)
     body = memoryview(data)[_PREFIX.size :]
-    if version != _FORMAT:
-        age = "an older" if version < _FORMAT else "a newer"
-        raise StateError(f"this state has format {version}, {age} one than {_FORMAT}, which this skyband reads; {remedy}")
+    if version != FORMAT:
+        age = "an older" if version < FORMAT else "a newer"
+        raise StateError(f"this state has format {version}, {age} one than {FORMAT}, which this skyband reads; {remedy}")
     if hashlib.sha256(body).digest() != digest:
         raise StateError("this state is damaged: its checksum does not match its content; restore it from a copy")
-    with pa.ipc.open_stream(body) as reader:
-        table = reader.read_all()
-    document = json.loads(table.schema.metadata[b"skyband"])
-    if document["kind"] != kind:
-        raise StateError(f"this state holds a {document['kind']!r}, not a {kind!r}; load it where it belongs")
-    arrays = {}
-    for name, dtype in document["dtypes"].items():
-        raw = table.column(name)[0].as_buffer()
-        arrays[name] = np.frombuffer(raw, dtype).reshape(document["shapes"][name]).copy()
-    return document["header"], arrays
+    with reading(f"a {kind}"):
+        with pa.ipc.open_stream(body) as reader:
+            table = reader.read_all()
+        document = json.loads(table.schema.metadata[b"skyband"])
+        if document["kind"] != kind:
+            raise StateError(f"this state holds a {document['kind']!r}, not a {kind!r}; load it where it belongs")
+        arrays = {}
+        for name, dtype in document["dtypes"].items():
+            raw = table.column(name)[0].as_buffer()
+            arrays[name] = np.frombuffer(raw, dtype).reshape(document["shapes"][name]).copy()
+        return document["header"], arrays

@@ -14,11 +14,13 @@ import numpy as np
 from skyband.algorithms.contract import Ranked
 from skyband.kernels import above as kernel
 from skyband.kernels.tables import Panes, Results, Tops, Windows
+from skyband.layout import grows
 
 
 class Above(Ranked):
     """One query; the plan's k says nothing."""
 
+    growing = grows("state", room=("score", "ordinal")) | dict.fromkeys(("tops.score", "tops.ordinal"), "* ranks")
     _state: kernel.Kept
 
     def _empty(self) -> kernel.Kept:

@@ -18,18 +18,21 @@ lane. The clauses, and who checks them (O: against the oracle, C: by the family'
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from skyband.errors import StateError
 from skyband.kernels.across_tables import ANY_NUMBER, Answers, Objects, Ranking, Rule, Tuples, no_objects, no_ranking
 from skyband.kernels.tables import Windows
+from skyband.layout import Layout, alike, check, extents_of, grows, reading, whole_number
 from skyband.state import pack, unpack
 
 _ROOM = 1 << 16  # places in one round of Answers
+OBJECTS = grows("objects", objects=Objects._fields)
+"""Extents of what every structure knows of its objects."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Round(NamedTuple):
 
 class Across(ABC):
     """One structure for one query. Subclasses keep named tuples of arrays in `_parts`."""
+
+    growing: ClassVar[Mapping[str, str]] = {}  # of the fields of a snapshot those whose extents the plan does not fix
 
     def __init__(self, plan: AcrossPlan) -> None:
         self.plan = plan
@@ -174,8 +179,16 @@ class Across(ABC):
 
     def snapshot(self) -> bytes:
         """Everything remembered, as bytes of `skyband.state`."""
-        arrays = {f"{name}.{field}": array for name, part in self._parts().items() for field, array in part._asdict().items()}
-        return pack(type(self).__name__, {"next": self.next, "made_for": self._made_for()}, arrays)
+        arrays = self._arrays()
+        header = {"next": self.next, "made_for": self._made_for(), "extents": extents_of(self.layout(), arrays)}
+        return pack(type(self).__name__, header, arrays)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {f"{name}.{field}": array for name, part in self._parts().items() for field, array in part._asdict().items()}
+
+    def layout(self) -> Layout:
+        """What a snapshot holds."""
+        return alike(self._arrays(), {**OBJECTS, **self.growing})
 
     def _made_for(self) -> dict[str, Any]:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self.plan).items()}
@@ -183,17 +196,19 @@ class Across(ABC):
     def restore(self, data: bytes) -> None:
         """Take up what `snapshot` of the same class and plan wrote."""
         header, arrays = unpack(type(self).__name__, data)
-        if header["made_for"] != self._made_for():
-            raise StateError(
-                f"this state was made for {header['made_for']}, this structure answers {self._made_for()}; "
-                "restore it into one built alike"
-            )
+        with reading(type(self).__name__):
+            if header["made_for"] != self._made_for():
+                raise StateError(
+                    f"this state was made for {header['made_for']}, this structure answers {self._made_for()}; "
+                    "restore it into one built alike"
+                )
+            check(self.layout(), arrays, header["extents"])
+            self.next = whole_number(header, "next")
         parts = {
             name: type(part)(**{field: arrays[f"{name}.{field}"] for field in part._fields})
             for name, part in self._parts().items()
         }
         self._set_parts(parts)
-        self.next = header["next"]
 
 
 def _read_only(column: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ The clauses, and who checks them (O: against the oracle, C: by the contract suit
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,6 +30,7 @@ import numpy as np
 
 from skyband.errors import StateError
 from skyband.kernels.tables import NO_RANKS, Ceilings, Panes, Results, Tops, Windows
+from skyband.layout import Layout, alike, check, extents_of, reading, whole_number
 from skyband.state import pack, unpack
 
 _ROOM = 1 << 16  # places in one round of Results
@@ -77,6 +78,7 @@ class Ranked(ABC):
     shares: ClassVar[bool] = False  # serves plans of several queries
     wants_panes: ClassVar[bool] = False  # needs `panes` in advance()
     tells_changes: ClassVar[bool] = False  # takes `changes` in advance()
+    growing: ClassVar[Mapping[str, str]] = {}  # of the fields of a snapshot those whose extents the plan does not fix
     _state: Any  # a NamedTuple of numpy arrays: all there is to remember besides `tops` and `next`
     _ceilings: Ceilings  # of the rows being taken
     _changes: np.ndarray  # bool: which queries' answers are told by what differs
@@ -180,9 +182,17 @@ class Ranked(ABC):
 
     def snapshot(self) -> bytes:
         """Everything remembered, as bytes of `skyband.state`."""
+        arrays = self._arrays()
+        header = {"next": self.next, "made_for": self._made_for(), "extents": extents_of(self.layout(), arrays)}
+        return pack(type(self).__name__, header, arrays)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
         arrays = {f"state.{name}": array for name, array in self._state._asdict().items()}
-        arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
-        return pack(type(self).__name__, {"next": self.next, "made_for": self._made_for()}, arrays)
+        return arrays | {f"tops.{name}": array for name, array in self.tops._asdict().items()}
+
+    def layout(self) -> Layout:
+        """What a snapshot holds."""
+        return alike(self._arrays(), self.growing)
 
     def _made_for(self) -> dict[str, Any]:
         """What the structure was built for, as JSON holds it; subclasses add their options."""
@@ -191,11 +201,12 @@ class Ranked(ABC):
     def restore(self, data: bytes) -> None:
         """Take up what `snapshot` of the same class and plan wrote."""
         header, arrays = unpack(type(self).__name__, data)
-        self._refuse_other(header["made_for"])
-        fields = {name: arrays[f"state.{name}"] for name in self._state._fields}
-        self._state = type(self._state)(**fields)
+        with reading(type(self).__name__):
+            self._refuse_other(header["made_for"])
+            check(self.layout(), arrays, header["extents"])
+            self.next = whole_number(header, "next")
+        self._state = type(self._state)(**{name: arrays[f"state.{name}"] for name in self._state._fields})
         self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
-        self.next = header["next"]
 
     def _refuse_other(self, made_for: Any) -> None:
         """StateError where a state was made for something else."""

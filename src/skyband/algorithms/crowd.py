@@ -34,9 +34,27 @@ from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
 from skyband.kernels import grid as grid_kernel
 from skyband.kernels.tables import Results, Tops
+from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
 __all__ = ["Asked", "Crowd", "resolution"]
+
+_FIELDS = {
+    "score": "float64 room",
+    "ordinal": "int64 room",
+    "count": "int32 room",
+    "marks": "int64 bands of_a_band",
+    "levels": "float64 bands levels",
+    "query": "int64 queries of_a_query",
+    "rows": "float64 attributes waiting",
+    "bounds": "float64 bounds bounded",
+    "reach": "float64 reach reached",
+    "window": "float64 attributes window",
+    "gone": "int64 gone",
+    "tops.score": "float64 queries ranks",
+    "tops.ordinal": "int64 queries ranks",
+    "tops.count": "int64 queries",
+}
 
 
 class Crowd(Scanned):
@@ -264,12 +282,22 @@ class Crowd(Scanned):
             "gone": gone,
         }
         arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
-        return pack("Crowd", {"seen": self.seen, "attributes": list(self.attributes), "grid": self.grid}, arrays)
+        header = {"seen": self.seen, "attributes": list(self.attributes), "grid": self.grid}
+        return pack("Crowd", header | {"extents": extents_of(self.layout(), arrays)}, arrays)
+
+    def layout(self) -> Layout:
+        """What a snapshot holds. Bounds and reach have no extent before there is a grid."""
+        known = {"attributes": len(self.attributes), "queries": len(self.asked), "bands": 2 * len(self.asked)}
+        known |= {"of_a_band": bands.MARKS, "levels": bands.LEVELS, "of_a_query": pruning.COLUMNS}
+        return fields(_FIELDS, **known)
 
     def restore(self, data: bytes) -> None:
         """Take up what `snapshot` of a crowd with the same queries wrote."""
         header, arrays = unpack("Crowd", data)
-        self.seen, self.rows = header["seen"], arrays["rows"]
+        with reading("Crowd"):
+            check(self.layout(), arrays, header["extents"])
+            self.seen = whole_number(header, "seen")
+        self.rows = arrays["rows"]
         self.state = pruning.Pruners(
             bands.Rows(*(arrays[name] for name in bands.Rows._fields)), arrays["marks"], arrays["levels"], arrays["query"]
         )

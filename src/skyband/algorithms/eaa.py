@@ -33,6 +33,7 @@ from skyband.kernels.across_budget import Budget
 from skyband.kernels.across_tables import LATEST, NEVER, Answers, Tuples, no_ranking
 from skyband.kernels.across_worth import Guess
 from skyband.kernels.tables import Windows
+from skyband.layout import grows
 
 _FIRST_ROOM = 64
 _HELD = ("ordinal", "obj", "current", "best", "values", "older", "doubted")
@@ -52,6 +53,8 @@ def check_aggregate(aggregate: int, repeats: int) -> None:
 
 class Instances(Across):
     """The k dominance set."""
+
+    growing = grows("held", room=_HELD, floors=_FLOORS)
 
     def __init__(self, plan: AcrossPlan, pace: int = kernel.LEAST_SWEEP, ahead: int = 0) -> None:
         check_aggregate(plan.aggregate, plan.repeats)

@@ -38,6 +38,7 @@ from skyband.kernels import samples
 from skyband.kernels.across_budget import AGES, GRID, QUANTILES, Budget
 from skyband.kernels.across_tables import Tuples
 from skyband.kernels.across_worth import Guess
+from skyband.layout import grows
 
 WITNESSES = 8  # one object in so many, where a precision is asked for
 _PACE = 64
@@ -69,6 +70,8 @@ class Beliefs(NamedTuple):
 
 class GuessedInstances(Instances):
     """The k dominance set of what is likely."""
+
+    growing = Instances.growing | grows("stretches", stretches=("number", "tuples"))
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ from skyband.kernels import pruning as kernel
 from skyband.kernels.bands import Rows
 from skyband.kernels.live import live_rows
 from skyband.kernels.tables import Panes, Results, Windows
+from skyband.layout import grows
 
 _LOOKS = 32  # a window, at most
 EXACT_CORE, EXACT_FILTER, QUICK_CORE = 0, 1, 2  # the bands
@@ -56,6 +57,7 @@ class State(NamedTuple):
 class Hybrid(Ranked):
     """One query over a count window."""
 
+    growing = grows("state", room=("score", "ordinal", "dominators"))
     _state: State
 
     def __init__(

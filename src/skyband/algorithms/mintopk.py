@@ -22,6 +22,7 @@ import numpy as np
 from skyband.algorithms.contract import Ranked
 from skyband.kernels import mintopk as kernel
 from skyband.kernels.tables import Panes, Results, Windows
+from skyband.layout import grows
 
 _FIRST_NODES = 64
 _FIRST_RING = 16
@@ -31,6 +32,7 @@ class MinTopK(Ranked):
     """The predicted top-k of every future window of one query."""
 
     wants_panes = True
+    growing = grows("state", nodes=("score", "ordinal", "leave", "better", "worse"), ring=("bound", "leaving"))
     _state: kernel.SuperList
 
     def _empty(self) -> kernel.SuperList:

@@ -12,6 +12,7 @@ import numpy as np
 
 from skyband.algorithms.contract import Ranked
 from skyband.kernels.tables import Panes, Results, Windows
+from skyband.layout import grows
 
 
 class OracleState(NamedTuple):
@@ -26,6 +27,7 @@ class Oracle(Ranked):
     """Sorts the window."""
 
     shares = True
+    growing = grows("state", rows=("scores",))
 
     def _empty(self) -> OracleState:
         return OracleState(np.zeros(0), np.zeros(1, np.int64), np.zeros(len(self.plan.ks), np.int64))

@@ -20,12 +20,15 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from skyband.errors import StateError
 from skyband.kernels import pairs_score
 from skyband.kernels.expression import BLOCK, Program
 from skyband.kernels.pairs_run import PairResults
 from skyband.kernels.pairs_score import Scorer
 from skyband.kernels.pairs_state import NOT_WATCHED, Answers
 from skyband.kernels.tables import Windows
+from skyband.layout import Layout, check, extents_of, reading, whole_number
+from skyband.state import pack, unpack
 
 METRICS = {"l1": pairs_score.L1, "l2": pairs_score.L2, "product": pairs_score.PRODUCT}
 Plain: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -74,6 +77,13 @@ class Answered(NamedTuple):
     start: int
     stop: int
     results: PairResults
+
+
+def answers_layout() -> dict[str, str]:
+    """The fields `answers.*` of a snapshot, as `layout.fields` takes them."""
+    texts = dict.fromkeys(Answers._fields, "int64 queries")
+    texts |= {"score": "float64 queries width", "a": "int64 queries width", "b": "int64 queries width"}
+    return {f"answers.{name}": text for name, text in texts.items()}
 
 
 def empty_answers(queries: int = 0, k: int = 1) -> Answers:
@@ -158,6 +168,34 @@ class PairStructure(ABC):
     @abstractmethod
     def check_invariants(self) -> None:
         """AssertionError, with the state in its message, when a structural property does not hold."""
+
+    @abstractmethod
+    def layout(self) -> Layout:
+        """What a snapshot holds."""
+
+    def _packed(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+        """A snapshot of what `layout` says."""
+        own = {"next": self.next, "made_for": self._made_for(), "extents": extents_of(self.layout(), arrays)}
+        return pack(type(self).__name__, header | own, arrays)
+
+    def _made_for(self) -> list[int | str]:
+        """What the structure was built for, as JSON holds it."""
+        return [self.scoring.older, self.scoring.newer, self.scoring.order]
+
+    def _unpacked(self, data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header and arrays of a snapshot of one built alike; nothing is taken up yet."""
+        header, arrays = unpack(type(self).__name__, data)
+        with reading(type(self).__name__):
+            made_for, mine = header["made_for"], self._made_for()
+            if made_for != mine:
+                raise StateError(f"this state was made for {made_for}, this structure for {mine}; restore one built alike")
+            check(self._layout_of(arrays), arrays, header["extents"])
+            whole_number(header, "next")
+        return header, arrays
+
+    def _layout_of(self, arrays: dict[str, np.ndarray]) -> Layout:
+        """That of a snapshot with these arrays, where some may be absent."""
+        return self.layout()
 
     @abstractmethod
     def snapshot(self) -> bytes:

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from skyband.algorithms.contract import read_only
-from skyband.algorithms.pairs import Answered, PairStructure, Scoring, empty_answers, with_query, without_query
-from skyband.errors import StateError
+from skyband.algorithms.pairs import Answered, PairStructure, Scoring, answers_layout, empty_answers, with_query, without_query
 from skyband.kernels import pairs_naive as kernel
 from skyband.kernels import pairs_run, pairs_state
 from skyband.kernels.pairs_state import Answers, Pairs, Tail
 from skyband.kernels.tables import Windows
-from skyband.state import pack, unpack
+from skyband.layout import Layout, fields
 
 _FIRST_ROOM = 256
 
@@ -117,19 +116,17 @@ class PairNaive(PairStructure):
         arrays |= {"columns": state.tail.columns, "ordinal": state.tail.ordinal, "newer": state.newer, "sides": state.sides}
         arrays |= {"best.score": state.best.score, "best.a": state.best.a, "count": state.count, "marks": state.marks}
         arrays |= {f"pairs.{name}": column for name, column in state.pairs._asdict().items()}
-        return pack(type(self).__name__, {"next": self.next, "made_for": self._made_for}, arrays)
+        return self._packed({}, arrays)
 
-    @property
-    def _made_for(self) -> list[int | str]:
-        return [self.scoring.older, self.scoring.newer, self.scoring.order]
+    def layout(self) -> Layout:
+        own = {"columns": "float64 older room", "ordinal": "int64 room", "newer": "float64 newer room", "sides": "uint8 room"}
+        own |= {"best.score": "float64 room k", "best.a": "int64 room k", "count": "int64 room", "marks": "int64 marks"}
+        own |= {"pairs.score": "float64 pairs", "pairs.a": "int64 pairs", "pairs.b": "int64 pairs"}
+        known = {"older": self.scoring.older, "newer": self.scoring.newer, "marks": kernel.MARKS}
+        return fields(own | answers_layout(), **known)
 
     def restore(self, data: bytes) -> None:
-        header, arrays = unpack(type(self).__name__, data)
-        if header["made_for"] != self._made_for:
-            made_for = header["made_for"]
-            raise StateError(
-                f"this state was made for {made_for}, this structure for {self._made_for}; restore one built alike"
-            )
+        header, arrays = self._unpacked(data)
         self._state = kernel.Naive(
             tail=Tail(arrays["columns"], arrays["ordinal"], arrays["sides"][:0]),
             newer=arrays["newer"],

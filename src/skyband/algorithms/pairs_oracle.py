@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skyband.algorithms.pairs import Answered, PairStructure, Scoring, empty_answers, with_query, without_query
+from skyband.algorithms.pairs import Answered, PairStructure, Scoring, answers_layout, empty_answers, with_query, without_query
 from skyband.kernels.pairs_state import Answers
 from skyband.kernels.tables import Windows
-from skyband.state import pack, unpack
+from skyband.layout import Layout, fields, whole_number
 
 _OLDER, _NEWER = 1, 2  # bits of a row's sides
 
@@ -97,10 +97,14 @@ class PairOracle(PairStructure):
     def snapshot(self) -> bytes:
         arrays: dict[str, np.ndarray] = {"older": self._older, "newer": self._newer, "sides": self._sides}
         arrays |= {f"answers.{name}": column for name, column in self.answers._asdict().items()}
-        return pack(type(self).__name__, {"next": self.next, "first": self._first}, arrays)
+        return self._packed({"first": self._first}, arrays)
+
+    def layout(self) -> Layout:
+        own = {"older": "float64 older rows", "newer": "float64 newer rows", "sides": "uint8 rows"}
+        return fields(own | answers_layout(), older=self.scoring.older, newer=self.scoring.newer)
 
     def restore(self, data: bytes) -> None:
-        header, arrays = unpack(type(self).__name__, data)
-        self.next, self._first = header["next"], header["first"]
+        header, arrays = self._unpacked(data)
+        self.next, self._first = header["next"], whole_number(header, "first")
         self._older, self._newer, self._sides = arrays["older"], arrays["newer"], arrays["sides"]
         self._answers = Answers(**{name: arrays[f"answers.{name}"] for name in Answers._fields})

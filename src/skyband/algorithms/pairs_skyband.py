@@ -31,10 +31,9 @@ from typing import Any
 import numpy as np
 
 from skyband.algorithms.contract import read_only
-from skyband.algorithms.pairs import Answered, PairStructure, Scoring, empty_answers, with_query, without_query
+from skyband.algorithms.pairs import Answered, PairStructure, Scoring, answers_layout, empty_answers, with_query, without_query
 from skyband.algorithms.pairs_check import check_skyband
 from skyband.algorithms.pairs_screening import Screening
-from skyband.errors import StateError
 from skyband.kernels import pairs_boxes as boxing
 from skyband.kernels import pairs_run as kernel
 from skyband.kernels import pairs_state as band
@@ -45,7 +44,7 @@ from skyband.kernels.pairs_score import UNWRITTEN
 from skyband.kernels.pairs_state import DEPTH, Answers, Fresh, Pairs, Segments, Skyband, Tail, Tree
 from skyband.kernels.pairs_young import settle
 from skyband.kernels.tables import Windows
-from skyband.state import pack, unpack
+from skyband.layout import Layout, fields
 
 _FIRST_ROOM = 256
 _LINE = 8  # numbers in a line of the cache
@@ -279,16 +278,28 @@ class PairSkyband(PairStructure):
         self._settle()
         if self._state.marks[band.RUNS]:
             self._boxes = self._with_runs_in_front(0)
-        made_for = [self.scoring.older, self.scoring.newer, self.scoring.order, self.access]
-        return pack(type(self).__name__, {"next": self.next, "made_for": made_for}, self._parts())
+        return self._packed({}, self._parts())
+
+    def _made_for(self) -> list[int | str]:
+        return [*super()._made_for(), self.access]
+
+    def layout(self) -> Layout:
+        return self._layout(with_runs=bool(self._state.marks[band.RUNS]))
+
+    def _layout_of(self, arrays: dict[str, np.ndarray]) -> Layout:
+        return self._layout(with_runs="boxes.runs" in arrays)
+
+    def _layout(self, *, with_runs: bool) -> Layout:
+        own = {"tail.columns": "float64 older rows", "tail.ordinal": "int64 rows", "marks": "int64 marks"}
+        own |= {"kth": "int64 pairs", "band.score": "float64 pairs", "band.a": "int64 pairs", "band.b": "int64 pairs"}
+        if with_runs:
+            own |= {"boxes.columns": "float64 older boxed", "boxes.ordinal": "int64 boxed", "boxes.runs": "int64 runs of_a_run"}
+            own |= {"boxes.low": "float64 nodes older", "boxes.high": "float64 nodes older"}
+        known = {"older": self.scoring.older, "marks": band.MARKS, "of_a_run": boxing.FIELDS}
+        return fields(own | answers_layout(), **known)
 
     def restore(self, data: bytes) -> None:
-        header, arrays = unpack(type(self).__name__, data)
-        mine = [self.scoring.older, self.scoring.newer, self.scoring.order, self.access]
-        if header["made_for"] != mine:
-            raise StateError(
-                f"this state was made for {header['made_for']}, this structure for {mine}; restore one built alike"
-            )
+        header, arrays = self._unpacked(data)
         marks, columns = self._state.marks.copy(), arrays["tail.columns"]
         marks[: band.SPAN] = arrays["marks"][: band.SPAN]
         rows, pairs = columns.shape[1], len(arrays["band.score"])

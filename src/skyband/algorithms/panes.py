@@ -20,6 +20,7 @@ import numpy as np
 from skyband.algorithms.contract import Ranked
 from skyband.kernels import panes as kernel
 from skyband.kernels.tables import Panes, Results, Windows
+from skyband.layout import grows
 
 _FIRST_LISTS = 64
 _FIRST_LOG = 64
@@ -32,6 +33,7 @@ class TwoStackPanes(Ranked):
     """The panes of one query on two stacks."""
 
     wants_panes = True
+    growing = grows("state", rows=_LISTS, panes=_PANES, log=_LOG)
     _state: kernel.Stacks
 
     def _empty(self) -> kernel.Stacks:

@@ -42,6 +42,7 @@ from skyband.errors import QueryError
 from skyband.kernels import pruning as kernel
 from skyband.kernels.bands import REACH, Rows
 from skyband.kernels.tables import SAME, Panes, Results, Windows
+from skyband.layout import grows
 
 BUFFER = 2000  # rows of a filter's buffer, where the window allows it (TODS15 table IX)
 GAMMA = 0.2
@@ -105,6 +106,7 @@ def hand_over(answers: kernel.Answers, start: int, stop: int, results: Results) 
 class Pruned(Ranked):
     """One query: a core, and perhaps a filter."""
 
+    growing = grows("state", room=("score", "ordinal", "dominators"), waiting=("waiting",))
     _state: State
 
     def __init__(

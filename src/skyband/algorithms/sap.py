@@ -39,6 +39,7 @@ from skyband.kernels.sap_ranksum import critical_values, eta_of, zeta_max, zeta_
 from skyband.kernels.sap_run import forget_all, run
 from skyband.kernels.sap_state import Rules, SapState
 from skyband.kernels.tables import Panes, Results, Windows
+from skyband.layout import grows
 
 _POLICIES = {"equal": at.EQUAL, "dynamic": at.DYNAMIC, "enhanced": at.ENHANCED}
 _FORMATIONS = {"delayed": at.DELAYED, "proactive": at.PROACTIVE, "eager": at.EAGER}
@@ -55,6 +56,16 @@ def _choice(what: str, value: str, known: dict[str, int]) -> int:
 
 class SAP(Ranked):
     """One top-k query over partitions of its window."""
+
+    growing = grows(
+        "state",
+        ring=("ring",),
+        links=("links",),
+        candidates=("candidate_score", "candidate_ordinal", "candidate_dominators"),
+        builds=("stack_score", "stack_ordinal", "builds", "bars"),
+        partitions=("partitions", "partition_kth"),
+        units=("units", "unit_best", "unit_top_score", "unit_top_ordinal"),
+    )
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ from skyband.kernels import view_size, views
 from skyband.kernels.ladder import CELLS, LEAF, ORIGIN, RANKED, TAKEN, SharedState, move_rows, rows_needed
 from skyband.kernels.shared import answer_windows
 from skyband.kernels.tables import Panes, Results, Windows
+from skyband.layout import grows
 
 _SMALLEST_RING = 256
 _FEWEST_LEAVES = 4  # a shorter ladder saves nothing against reading the rows
@@ -49,6 +50,7 @@ class SharedViews(Ranked):
 
     shares = True
     tells_changes = True
+    growing = grows("state", ring=("ring",), nodes=("node_score", "node_ordinal", "node_count"))
     _state: SharedState
 
     @classmethod

@@ -24,6 +24,7 @@ from skyband.algorithms.contract import UNKNOWN_CEILINGS, Answers, Plan, Ranked,
 from skyband.algorithms.shared import SharedViews
 from skyband.kernels.parts import end_of_round, own_windows, put_in_order
 from skyband.kernels.tables import NO_RANKS, Ceilings, Panes, Results, Windows
+from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
 QUERIES_A_PART = 50  # fewer are not worth reading all rows once more
@@ -141,14 +142,21 @@ class SharedParts(Ranked):
 
     def snapshot(self) -> bytes:
         parts = {f"part.{at}": np.frombuffer(part.snapshot(), np.uint8) for at, part in enumerate(self.parts)}
-        return pack(type(self).__name__, {"next": self.next, "made_for": self._made_for()}, parts)
+        header = {"next": self.next, "made_for": self._made_for(), "extents": extents_of(self.layout(), parts)}
+        return pack(type(self).__name__, header, parts)
+
+    def layout(self) -> Layout:
+        return fields({f"part.{at}": f"uint8 {at}-bytes" for at in range(self._count)})
 
     def restore(self, data: bytes) -> None:
         header, arrays = unpack(type(self).__name__, data)
-        self._refuse_other(header["made_for"])
-        for at, part in enumerate(self.parts):
-            part.restore(arrays[f"part.{at}"].tobytes())
-        self._finish(header["next"])
+        with reading(type(self).__name__):
+            self._refuse_other(header["made_for"])
+            check(self.layout(), arrays, header["extents"])
+            end = whole_number(header, "next")
+            for at, part in enumerate(self.parts):
+                part.restore(arrays[f"part.{at}"].tobytes())
+        self._finish(end)
 
 
 class _Turn:

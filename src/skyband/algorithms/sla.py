@@ -23,6 +23,7 @@ from skyband.kernels import across_lists as kernel
 from skyband.kernels.across_tables import Answers, Tuples, no_ranking
 from skyband.kernels.sorted_blocks import more_blocks, no_blocks
 from skyband.kernels.tables import Windows
+from skyband.layout import grows
 
 _RING = 64
 _LISTED = ("obj", "stream", "value", "next")
@@ -35,6 +36,12 @@ class _Shown(NamedTuple):
 
 class SortedLists(Across):
     """The window's tuples, one sorted list a stream, one view."""
+
+    growing = (
+        grows("lists", ring=_LISTED, objects=_BY_OBJECT)
+        | grows("blocks", blocks=("value", "obj", "size", "free"))
+        | {"blocks.order": "* blocks", "shown.shown": "objects"}
+    )
 
     def __init__(self, plan: AcrossPlan, view: int | None = None) -> None:
         super().__init__(plan)

@@ -21,6 +21,7 @@ import numpy as np
 from skyband.algorithms.contract import Ranked
 from skyband.kernels import strict as kernel
 from skyband.kernels.tables import Panes, Results, Windows
+from skyband.layout import grows
 
 _FIRST_ROOM = 64  # candidates there is room for at first
 
@@ -29,6 +30,7 @@ class Strict(Ranked):
     """One k-skyband for the largest k of the plan."""
 
     shares = True
+    growing = grows("state", room=("score", "ordinal", "dominators"))
     _state: kernel.Skyband
 
     def _empty(self) -> kernel.Skyband:

@@ -18,6 +18,7 @@ rises or falls with each attribute.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +30,21 @@ from skyband.kernels import tsl as kernel
 from skyband.kernels.pruning import DONE, Answers, answers_room
 from skyband.kernels.sorted_lists import FRESH, SETTLED, Lists, empty_lists, fresh_limit
 from skyband.kernels.tables import Results, Tops
+from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
 _ANSWERS = 1 << 14
 _TUNED = {1: 4, 5: 10, 10: 20, 20: 30, 50: 70, 100: 120}  # k: k_max (SIGMOD06 section 8)
+_FIELDS = {
+    "rows": "float64 attributes waiting",
+    "window": "float64 attributes window",
+    "score": "float64 places",
+    "ordinal": "int64 places",
+    "marks": "int64 queries marks",
+    "tops.score": "float64 queries ranks",
+    "tops.ordinal": "int64 queries ranks",
+    "tops.count": "int64 queries",
+}
 
 
 def most_rows(k: int) -> int:
@@ -269,15 +281,29 @@ class TSL:
         """Everything remembered, as bytes of `skyband.state`; the queries themselves are the caller's to keep."""
         arrays = {"rows": self.rows, "window": self._window(), **self.views._asdict()}
         arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
-        return pack("TSL", {"seen": self.seen, "attributes": list(self.attributes)}, arrays)
+        header = {"seen": self.seen, "made_for": self._made_for(), "extents": extents_of(self.layout(), arrays)}
+        return pack("TSL", header, arrays)
+
+    def _made_for(self) -> list[Any]:
+        return [list(self.attributes), [asked.k for asked in self.asked]]
+
+    def layout(self) -> Layout:
+        """What a snapshot holds."""
+        known = {"attributes": len(self.attributes), "queries": len(self.asked), "places": len(self.views.score)}
+        return fields(_FIELDS, **known, marks=kernel.MARKS)
 
     def restore(self, data: bytes) -> None:
         """Take up what `snapshot` of one with the same queries wrote."""
         header, arrays = unpack("TSL", data)
-        made_for, marks = header["attributes"], arrays["marks"]
-        if made_for != list(self.attributes) or marks[:, kernel.K].tolist() != [asked.k for asked in self.asked]:
-            raise StateError(f"this state was made for other queries, over {made_for}; restore it with those it was made for")
-        self.seen, self.rows = header["seen"], arrays["rows"]
+        with reading("TSL"):
+            made_for = header["made_for"]
+            if made_for != self._made_for():
+                raise StateError(
+                    f"this state was made for other queries, over {made_for[0]}; restore it with those it was made for"
+                )
+            check(self.layout(), arrays, header["extents"])
+            self.seen = whole_number(header, "seen")
+        self.rows = arrays["rows"]
         self.views = kernel.Views(*(arrays[name] for name in kernel.Views._fields))
         self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
         self._lists = None

@@ -20,6 +20,7 @@ from skyband.window import CountWindow
 
 _NO_HASH = np.zeros(0, np.uint64)
 _WAITING = ("time", "seq", "obj", "stream", "value", "hash")
+_KINDS = ("int64", "int64", "int64", "int64", "float64", "uint64")
 
 
 def across_place(query: TopKAcross, schema: pa.Schema, size: int, slide: int) -> Place:
@@ -150,7 +151,7 @@ class AcrossLane(Lane):
         return tuple(column[order] for column in closing)
 
     def _all_waiting(self) -> tuple[np.ndarray, ...]:
-        nothing = tuple(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, np.int64, np.float64, np.uint64))
+        nothing = tuple(np.zeros(0, kind) for kind in _KINDS)
         return tuple(np.concatenate(column) for column in zip(nothing, *self.waiting, strict=True))
 
     def _answer(self, begin: int, columns: tuple[np.ndarray, ...], windows: Windows) -> tuple[Emitted, pa.Array]:
@@ -255,6 +256,15 @@ class AcrossLane(Lane):
         arrays |= {f"waiting.{name}": column for name, column in zip(_WAITING, self._all_waiting(), strict=True)}
         arrays |= {f"reported.{name}": array for name, array in self.reported._asdict().items()}
         return {**self.header(), "numbers": numbers, "keys": keys}, arrays
+
+    @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        waiting = {f"waiting.{name}": f"{kind} waiting" for name, kind in zip(_WAITING, _KINDS, strict=True)}
+        panes = {"pane_time": "int64 panes", "pane_begin": "int64 panes"}
+        reported = dict.fromkeys(("reported.obj", "reported.life", "reported.time"), "int64 ranks")
+        reported |= {"reported.score": "float64 ranks", "reported.size": "int64 1"}
+        keys = {"keys": "uint8 keys", "key_type": "uint8 key_type", "free": "int64 free", "ranked": "int64 ranked"}
+        return {"structure": "uint8 structure", **keys, **panes, **waiting, **reported}
 
     @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> AcrossLane:

@@ -84,6 +84,10 @@ class NewestAcrossLane(AcrossLane):
         return header, {**arrays, "moments": self._moments}
 
     @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        return {**super().saved(members), "moments": "int64 2 moments"}
+
+    @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> AcrossLane:
         lane = super().restored(places, header, arrays)
         assert isinstance(lane, NewestAcrossLane)

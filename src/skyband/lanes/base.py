@@ -228,6 +228,11 @@ class Lane(ABC):
 
     # -- state ---------------------------------------------------------------------------------------------------
 
+    @classmethod
+    @abstractmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        """The arrays that `save` gives of so many members, as `layout.fields` takes them."""
+
     @abstractmethod
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """A JSON-able header, beginning with `header()`, and arrays."""

@@ -93,5 +93,9 @@ class CountLane(RankedLane):
     def _arrays(self) -> dict[str, np.ndarray]:
         return {"open": np.concatenate([np.zeros(0), *self.open])}
 
+    @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        return {**super().saved(members), "open": "float64 open"}
+
     def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         self.open = [arrays["open"]] if len(arrays["open"]) else []

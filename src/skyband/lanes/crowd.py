@@ -250,6 +250,10 @@ class CrowdLane(Lane):
         return header, {"structure": np.frombuffer(self.structure.snapshot(), np.uint8), "ranked": self.ranked}
 
     @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        return {"structure": "uint8 structure", "ranked": "int64 ranked"}
+
+    @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> CrowdLane:
         places = [
             one if issubclass(one.lane, CrowdLane) else crowd_place(one, known["algorithm"])

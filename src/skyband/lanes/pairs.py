@@ -234,6 +234,14 @@ class PairLane(Lane):
         return header, arrays | {f"reported.{name}": column for name, column in self.reported._asdict().items()}
 
     @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        texts = {"texts": "uint8 texts", "texts.free": "int64 free", "texts.last": "int64 numbers"}
+        reported = dict.fromkeys(("reported.a", "reported.b"), "int64 members ranks")
+        reported |= {"reported.score": "float64 members ranks", "reported.count": "int64 members"}
+        ranked = {f"ranked.{at}": f"int64 2 ranked-{at}" for at in range(members)}
+        return {"structure": "uint8 structure", **LiveRows.saved, **texts, **ranked, **reported}
+
+    @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Lane:
         lane = cls(places[0], header["since"])
         if lane.algorithm != header["algorithm"]:  # what "auto" means may have changed since
@@ -246,8 +254,7 @@ class PairLane(Lane):
         lane.sinces, lane.reach, lane.floor = list(header["sinces"]), header["reach"], header["floor"]
         lane.structure.restore(arrays["structure"].tobytes())
         lane.live.restore(arrays)
-        if "texts" in header:  # not in what was saved before texts could be compared
-            lane.texts.restore(header["texts"], arrays)
+        lane.texts.restore(header["texts"], arrays)
         reported = type(lane.reported)
         lane.reported = reported(*(arrays[f"reported.{name}"] for name in reported._fields))
         lane._restore(header, arrays)

@@ -128,6 +128,12 @@ class PairTimeLane(PairLane):
     def _arrays(self) -> dict[str, np.ndarray]:
         return {"pane_time": self.pane_time, "pane_begin": self.pane_begin, **self.open.arrays()}
 
+    @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        waiting = {"time": "int64 open", "seq": "int64 open", "sides": "uint8 open", "columns": "float64 columns open"}
+        panes = {"pane_time": "int64 panes", "pane_begin": "int64 panes"}
+        return super().saved(members) | panes | {f"open.{name}": text for name, text in waiting.items()}
+
     def _restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.fed, self.closed, self.last_time = header["fed"], header["closed"], header["last_time"]
         self.pane_time, self.pane_begin = arrays["pane_time"], arrays["pane_begin"]

@@ -186,6 +186,12 @@ class RankedLane(Lane):
         return header, arrays | self.live.save()
 
     @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        reported = {"reported.score": "float64 members ranks", "reported.ordinal": "int64 members ranks"}
+        ranked = {f"ranked.{q}": f"int64 ranked-{q}" for q in range(members)}
+        return {"structure": "uint8 structure", **ranked, **reported, "reported.count": "int64 members", **LiveRows.saved}
+
+    @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> RankedLane:
         lane = cls(places[0], header["since"])
         lane.algorithm = header["algorithm"]

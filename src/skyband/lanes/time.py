@@ -153,6 +153,12 @@ class TimeLane(RankedLane):
             "top_seq": self.top_seq,
         }
 
+    @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        waiting = {"open_time": "int64 open", "open_seq": "int64 open", "open_score": "float64 open", "open_limit": "int64 1"}
+        panes = {"pane_time": "int64 panes", "pane_begin": "int64 panes"}
+        return super().saved(members) | waiting | panes | {"top_ordinal": "int64 tops", "top_seq": "int64 tops"}
+
     def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         self.open.restore(arrays["open_time"], arrays["open_seq"], arrays["open_score"], int(arrays["open_limit"][0]))
         self.pane_time, self.pane_begin = arrays["pane_time"], arrays["pane_begin"]

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.lanes import NEVER
+from skyband.layout import reading
 from skyband.monitor import Monitor
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
 from skyband.spark.flat import bounds_of, result_schema
@@ -309,15 +310,16 @@ class Group:
     def restored(self: Own, data: bytes) -> Own:
         """This group, which is new, as `snapshot` wrote it down."""
         header, arrays = unpack(_KIND, data, REMEDY)
-        check_marks(header["marks"], self.plan.marks)
-        self.closed, self.pending, self.limit = header["closed"], header["pending"], header["limit"]
-        for number, monitor in enumerate(self.monitors):
-            if monitor is not None:
-                saved = arrays[f"monitor.{number}"].tobytes()
-                self.monitors[number] = monitor_from_bytes(self.monitor_class, saved, {})
-        if "open" in arrays:
-            self.open = [table_from_bytes(arrays["open"].tobytes())]
-        self._take_more(header, arrays)
+        with reading("a group", REMEDY):
+            check_marks(header["marks"], self.plan.marks)
+            self.closed, self.pending, self.limit = header["closed"], header["pending"], header["limit"]
+            for number, monitor in enumerate(self.monitors):
+                if monitor is not None:
+                    saved = arrays[f"monitor.{number}"].tobytes()
+                    self.monitors[number] = monitor_from_bytes(self.monitor_class, saved, {})
+            if "open" in arrays:
+                self.open = [table_from_bytes(arrays["open"].tobytes())]
+            self._take_more(header, arrays)
         return self
 
     def _take_more(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from skyband.lanes import NEVER
+from skyband.layout import reading
 from skyband.spark.group import Group
 from skyband.spark.marks import REMEDY
 from skyband.spark.plan import Plan
@@ -109,7 +110,8 @@ class Log:
         if not self._head.exists():
             return Head()
         header, _ = unpack(_HEAD, bytes(self._head.get()[0]), REMEDY)
-        return Head([Entry(*entry) for entry in header["entries"]])
+        with reading("a log's head", REMEDY):
+            return Head([Entry(*entry) for entry in header["entries"]])
 
     def read(self, entry: Entry) -> bytes:
         """What an entry holds."""
@@ -158,7 +160,9 @@ def _catch_up(group: Group, data: bytes) -> None:
     """Go through a micro-batch again; what it answered is known."""
     header, arrays = unpack(_ENTRY, data, REMEDY)
     rows = [array.tobytes() for array in arrays.values()]
-    take_up(group, Given(header["before"], rows, header["after"], np.zeros((0, 3 + group.plan.slots), np.int64)))
+    with reading("a log's entry", REMEDY):
+        before, after = header["before"], header["after"]
+    take_up(group, Given(before, rows, after, np.zeros((0, 3 + group.plan.slots), np.int64)))
     group.take_nulls()
     if isinstance(group, ShardGroup):
         group.take_refused()

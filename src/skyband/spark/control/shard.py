@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from skyband.errors import QueryError, SkybandError, StateError
 from skyband.lanes import NEVER
+from skyband.layout import reading
 from skyband.query import Query, query_from_json
 from skyband.spark.control.answer import (
     ADDED,
@@ -265,7 +266,13 @@ class Shard:
     @classmethod
     def restore(cls, terms: Terms, data: bytes) -> Shard:
         """What `snapshot` gave; StateError when it was made on other terms."""
-        header, arrays = unpack(_KIND, data, f"{REMEDY}; queries that were added by commands must be added again")
+        remedy = f"{REMEDY}; queries that were added by commands must be added again"
+        header, arrays = unpack(_KIND, data, remedy)
+        with reading("a shard", remedy):
+            return cls._restored(terms, header, arrays)
+
+    @classmethod
+    def _restored(cls, terms: Terms, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Shard:
         if changed := differences(header["marks"], terms.marks):
             raise StateError(
                 f"this checkpoint was written for another stream: {changed}; start with a new checkpointLocation, or ask what "
