@@ -33,6 +33,7 @@ from skyband.spark.job_file import JobError
 from skyband.spark.job_source import BAD, _from_json
 from skyband.spark.progress import Figures
 from skyband.spark.run_job import run_job
+from skyband.state import FORMAT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -156,6 +157,24 @@ def test_a_checkpoint_of_other_queries_is_refused_before_the_stream_starts(spark
     offsets = sorted(file.name for file in (tmp_path / "state" / "offsets").iterdir())
     with pytest.raises(JobError, match=r"line 1: this checkpoint was written for other queries: query 'best' changed; start"):
         run_job(read_job(job_file(tmp_path, ("k = 3", "k = 4"))), Notes(), threading.Event(), spark)
+    assert sorted(file.name for file in (tmp_path / "state" / "offsets").iterdir()) == offsets
+
+
+def test_a_checkpoint_of_another_format_is_refused_before_the_stream_starts(spark: SparkSession, tmp_path: Path) -> None:
+    write_source(tmp_path / "in", 90)
+    job, marks = read_job(job_file(tmp_path)), tmp_path / "state" / MARKS
+    run_job(job, Notes(), threading.Event(), spark)
+    said = json.loads(marks.read_text())
+    assert said.pop("format of the states") == FORMAT
+    offsets = sorted(file.name for file in (tmp_path / "state" / "offsets").iterdir())
+    for other, says in (
+        ({}, r"a format that it does not say, an older one than \d+"),
+        ({"format of the states": FORMAT - 1}, r"the format \d+, an older one than \d+"),
+        ({"format of the states": FORMAT + 1}, r"the format \d+, a newer one than \d+"),
+    ):
+        marks.write_text(json.dumps(said | other))
+        with pytest.raises(JobError, match=rf"line 1: .* {says}.* go on with that one, or start with a new checkpointLocation"):
+            run_job(job, Notes(), threading.Event(), spark)
     assert sorted(file.name for file in (tmp_path / "state" / "offsets").iterdir()) == offsets
 
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from skyband.errors import StateError
 from skyband.spark.control.terms import Terms
 from skyband.spark.job import FILES, JARS, Job
-from skyband.spark.marks import check_marks
+from skyband.spark.marks import REMEDY, REMEDY_WITH_COMMANDS, check_written, written_marks
 from skyband.spark.plan import Plan
 
 MARKS = "skyband.json"
@@ -103,7 +103,8 @@ def _check_server(job: Job, end: str, options: Mapping[str, str]) -> None:
 
 
 def check_checkpoint(checkpoint: str | None, plan: Plan | Terms) -> None:
-    """StateError when the checkpoint was written for other queries; a new one is marked as written for these.
+    """StateError when the checkpoint was written for other queries, or by a skyband whose states have another format; a new
+    one is marked as written for these.
 
     A checkpoint that is not on this machine is left to the state itself, which knows what it was written for
     and refuses as the first micro-batch reads it.
@@ -117,7 +118,7 @@ def check_checkpoint(checkpoint: str | None, plan: Plan | Terms) -> None:
             then = json.loads(marks.read_text())
         except ValueError as problem:
             raise StateError(f"{marks} is damaged ({problem}); start with a new checkpoint, or restore the file") from None
-        check_marks(then, plan.marks)
+        check_written(then, plan.marks, REMEDY_WITH_COMMANDS if isinstance(plan, Terms) else REMEDY)
     elif not began:  # with a first batch and without marks, another program wrote it: the state will tell
         folder.mkdir(parents=True, exist_ok=True)
-        marks.write_text(json.dumps(dict(plan.marks), indent=2) + "\n")
+        marks.write_text(json.dumps(written_marks(plan.marks), indent=2) + "\n")

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from skyband.errors import StateError
 from skyband.query import Query
+from skyband.state import FORMAT
 
 _MOST_NAMED = 1000  # queries that are told apart: the marks stand in every state
 
@@ -19,6 +20,8 @@ REMEDY = (
     "from an offset that is a window's length back, so that its windows fill again"
 )
 """What to do about a state of another format."""
+REMEDY_WITH_COMMANDS = f"{REMEDY}; queries that were added by commands must be added again"
+_FORMAT = "format of the states"
 
 
 def make_marks(
@@ -41,6 +44,26 @@ def make_marks(
 def digest(content: Any) -> str:
     """A short text, equal for equal content."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def written_marks(marks: Mapping[str, str]) -> dict[str, Any]:
+    """What a checkpoint's folder says of it: the format of its states, and the marks."""
+    return {_FORMAT: FORMAT, **marks}
+
+
+def check_written(then: Any, now: Mapping[str, str], remedy: str) -> None:
+    """StateError when a checkpoint's folder says that it is of another format, or was written for something else."""
+    if not isinstance(then, dict):
+        raise StateError("this checkpoint does not say what it was written for; start with a new checkpointLocation")
+    version = then.get(_FORMAT)
+    if version != FORMAT:
+        newer = isinstance(version, int) and version > FORMAT
+        said = "a format that it does not say" if version is None else f"the format {version}"
+        raise StateError(
+            f"this checkpoint has states of {said}, {'a newer' if newer else 'an older'} one than {FORMAT}, which this skyband "
+            f"reads; {remedy}"
+        )
+    check_marks({name: mark for name, mark in then.items() if name != _FORMAT}, now)
 
 
 def check_marks(then: Any, now: Mapping[str, str]) -> None:

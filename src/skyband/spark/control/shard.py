@@ -31,7 +31,7 @@ from skyband.spark.control.command import ADD, Command, home
 from skyband.spark.control.live import OWN, LiveGroup
 from skyband.spark.control.pace import Counts, Due, Results
 from skyband.spark.control.terms import Terms
-from skyband.spark.marks import REMEDY, differences
+from skyband.spark.marks import REMEDY_WITH_COMMANDS, differences
 from skyband.spark.tallies import Counted
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
@@ -266,9 +266,8 @@ class Shard:
     @classmethod
     def restore(cls, terms: Terms, data: bytes) -> Shard:
         """What `snapshot` gave; StateError when it was made on other terms."""
-        remedy = f"{REMEDY}; queries that were added by commands must be added again"
-        header, arrays = unpack(_KIND, data, remedy)
-        with reading("a shard", remedy):
+        header, arrays = unpack(_KIND, data, REMEDY_WITH_COMMANDS)
+        with reading("a shard", REMEDY_WITH_COMMANDS):
             return cls._restored(terms, header, arrays)
 
     @classmethod
