@@ -80,6 +80,23 @@ def test_results_that_travel_in_slices_are_the_same(monkeypatch: pytest.MonkeyPa
     check(Case(rows, [n // 6 for n in range(12)], [0] * 12, queries, 2), forgetful=True)
 
 
+BEST = sb.TopK(name="q", k=1, score="x", window=sb.TimeWindow(1, 1))
+CLOSEST = sb.TopKPairs(name="q", k=1, score="abs(a.x - b.x)", window=sb.TimeWindow(1, 1))
+
+
+@pytest.mark.parametrize("window", [sb.TimeWindow(10, 5), sb.TimeWindow(40, 20)])
+@pytest.mark.parametrize("query", [BEST, CLOSEST])
+def test_a_window_that_ends_beyond_the_time_columns_type_is_refused_in_words(query: Any, window: sb.TimeWindow) -> None:
+    schema = pa.schema([("t", pa.int32()), ("x", pa.float64())])
+    plan = make_request(schema, [replace(query, window=window)], "t", 0, [], None).plan
+    times, scores = pa.array([5, 6, 2**31 - 3, 2**31 - 2], pa.int32()), pa.array([2.0, 1.0, 3.0, 4.0])
+    rows = pa.record_batch([times, scores, pa.array([0, 1, 2, 3])], names=["c0", "c1", "tie"])
+    with pytest.raises(sb.SchemaError, match=r"bounds from .* the time column \(int32\) .* cast it to bigint"):
+        list(batch_answer(plan, [[rows]]))
+    early = list(batch_answer(plan, [[rows.slice(0, 2)]]))
+    assert max(row["window_end"] for row in early) < 100
+
+
 @pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")])
 def test_packets_are_put_in_the_order_of_arrival(kind: pa.DataType) -> None:
     schema = pa.schema([("n", kind), ("x", pa.float64())])

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from skyband.errors import SchemaError
 from skyband.spark.plan import Plan
 
 Array = np.ndarray
@@ -50,6 +51,17 @@ def time_bound(plan: Plan) -> str | None:
     return bound_names(plan)[-1]
 
 
+def time_bounds(kind: pa.DataType, bound: Array) -> pa.Array:
+    """Bounds of windows as times of the column's type; SchemaError when it cannot hold one."""
+    try:
+        return pa.array(bound).cast(kind)
+    except pa.ArrowInvalid:
+        raise SchemaError(
+            f"windows around the rows have bounds from {bound.min()} to {bound.max()}, which the time column ({kind}) cannot "
+            "hold; cast it to bigint before monitor()"
+        ) from None
+
+
 def bounds_of(plan: Plan, sizes: Mapping[str, int], query: pa.ChunkedArray, end: Array, *, counted: bool) -> list[pa.Array]:
     """The bounds of windows that end at `end`, by the sizes of their queries."""
     if isinstance(query, pa.ChunkedArray):
@@ -59,8 +71,9 @@ def bounds_of(plan: Plan, sizes: Mapping[str, int], query: pa.ChunkedArray, end:
     start = end - size[names.indices.to_numpy()]
     if counted:
         start = np.maximum(start, 0)
-    kind = pa.int64() if counted else plan.time_type
-    own = [pa.array(start).cast(kind), pa.array(end).cast(kind)]
+    own = (
+        [pa.array(start), pa.array(end)] if counted else [time_bounds(plan.time_type, start), time_bounds(plan.time_type, end)]
+    )
     if len(bound_names(plan)) == 2:
         return own
     other = [pa.nulls(len(end), plan.time_type if counted else pa.int64())] * 2
