@@ -375,3 +375,23 @@ def test_every_error_is_a_skyband_error_and_a_plain_one() -> None:
     assert issubclass(sb.QueryError, sb.SkybandError) and issubclass(sb.QueryError, ValueError)
     assert issubclass(sb.SchemaError, sb.SkybandError) and issubclass(sb.SchemaError, ValueError)
     assert issubclass(sb.StateError, sb.SkybandError)
+
+
+# --- one query, and what folding refuses ---------------------------------------------------------------------------------
+
+
+def test_a_single_query_needs_no_list() -> None:
+    rows = {"x": [3.0, 1.0, 2.0, 4.0]}
+    assert sb.Monitor(top()).push(rows) == sb.Monitor([top()]).push(rows)
+
+
+@pytest.mark.parametrize("given", [7, "q", ["q"], None])
+def test_what_is_no_query_is_refused_as_such(given: Any) -> None:
+    with pytest.raises(sb.QueryError, match="expected a query such as TopK"):
+        sb.Monitor(given)
+
+
+def test_whole_tops_are_not_folded() -> None:
+    tops = monitor(emit="snapshots").push({"x": [3.0, 1.0]})
+    with pytest.raises(sb.SchemaError, match="whole tops already"):
+        sb.fold(tops)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from skyband.errors import SchemaError
 from skyband.memory import joined, pooled, taken
 
 RESULT_COLUMNS = ("query", "window_end", "window_end_time", "event", "rank", "score", "seq")
@@ -78,7 +79,7 @@ def fold(changes: pa.Table, top: pa.Table | None = None) -> pa.Table:
         changes = pa.concat_tables([top, changes])
     events = changes.column("event")
     if "top" in events.unique().to_pylist():
-        raise ValueError('fold takes the rows of emit="changes"; rows of emit="snapshots" are whole tops already')
+        raise SchemaError('fold takes the rows of emit="changes"; rows of emit="snapshots" are whole tops already')
     keys = _identities(changes)
     present: dict[tuple[Any, ...], int] = {}
     for place, (key, event) in enumerate(zip(keys, events.to_pylist(), strict=True)):

@@ -52,7 +52,12 @@ class Monitor:
     """
 
     def __init__(
-        self, queries: Iterable[Query] = (), *, time: str | None = None, lateness: Duration = 0, key: str | None = None
+        self,
+        queries: Iterable[Query] | Query = (),
+        *,
+        time: str | None = None,
+        lateness: Duration = 0,
+        key: str | None = None,
     ) -> None:
         for what, column in (("time", time), ("key", key)):
             if column is not None and (not isinstance(column, str) or not column):
@@ -72,7 +77,7 @@ class Monitor:
         self._seen = 0
         self._watermark = NEVER
         self._broken = False
-        for query in queries:
+        for query in queries if isinstance(queries, Iterable) else [queries]:
             self.add(query)
 
     # -- queries -------------------------------------------------------------------------------------------------
