@@ -212,6 +212,7 @@ def test_algorithms_lists_the_registry() -> None:
     assert set(records[0]) == {"name", "paper", "family", "exact", "windows", "deletions", "needs"}
     table = skyband("algorithms").stdout
     assert all(re.search(rf"^\s*{re.escape(name)}\s", table, re.MULTILINE) for name in names)
+    assert "…" not in table and "definition" in table
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,8 @@ def algorithms(as_json: Json = False) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="dim", pad_edge=False, padding=(0, 1, 0, 0))
     for column in rows[0]:
-        table.add_column(column, no_wrap=column in ("name", "family"))
+        longest = max(len(word) for row in rows for word in str(row[column]).split())
+        table.add_column(column, no_wrap=column in ("name", "family"), overflow="fold", min_width=longest)
     for row in rows:
         table.add_row(*("yes" if cell is True else "no" if cell is False else str(cell) for cell in row.values()))
     Console(highlight=False).print(table)
