@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import CalendarIntervalType, DoubleType, StringType, StructField, StructType
@@ -344,3 +345,11 @@ def test_the_reference_is_the_plain_one() -> None:
     columns = {name: ROWS.column(name).to_numpy() for name in "xyz"}
     for text in NATIVE + PYTHON:
         assert_same_bits(np.asarray(bind(text, ROWS.schema).evaluate(ROWS)), evaluate(parse(text), columns), text)
+
+
+def test_a_function_that_fails_is_named(frame: DataFrame) -> None:
+    def broken(columns: Any) -> Any:
+        raise ZeroDivisionError("nothing to divide by")
+
+    with pytest.raises(PythonException, match=r"the callable score '\S*broken' failed with ZeroDivisionError: nothing to"):
+        frame.select(score_column(broken, frame.schema)).collect()

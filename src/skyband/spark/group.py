@@ -1,7 +1,7 @@
 """The windows of one state of a group: rows wait until the watermark passes them, then a `Monitor` per pace answers.
 
-Rows are handed on in the order of time, then tie, so the result does not depend on partitions or on where one
-micro-batch ended and the next began.
+Rows are handed on in the order of time, then tie, so the result does not depend on partitions or, for rows within the
+lateness, on where one micro-batch ended and the next began.
 
     candidates ─► open ─► (slide closed) ─► Monitor of the pace ─► result rows
 """
