@@ -114,3 +114,27 @@ def test_a_log_of_other_queries_and_a_damaged_one_are_refused() -> None:
     own.values[last] = own.values[last][:-1] + bytes([own.values[last][-1] ^ 1])
     with pytest.raises(StateError, match="damaged"):
         Cluster(case.plan, True, logs=cluster.logs).batch(tasks_of(case, case.plan, 9))
+
+
+@pytest.mark.parametrize(("change", "says"), [(-1, "an older one"), (7, "a newer one")])
+@pytest.mark.parametrize("part", ["head", "snapshot", "entry"])
+def test_a_log_of_another_format_is_refused_with_what_to_do(part: str, change: int, says: str) -> None:
+    case = stream(200, 10)
+    cluster = Cluster(case.plan)
+    for batch in range(9):
+        cluster.batch(tasks_of(case, case.plan, batch))
+
+    def other(data: bytes) -> bytes:
+        return data[:8] + bytes([data[8] + change]) + data[9:]
+
+    for own in cluster.logs.values():
+        assert own.head is not None and len(own.values) > 1
+        if part == "head":
+            own.head = other(own.head)
+        else:
+            number = (min if part == "snapshot" else max)(own.values)
+            own.values[number] = other(own.values[number])
+    before = {key: one.copy() for key, one in cluster.logs.items()}
+    with pytest.raises(StateError, match=rf"{says} than \d+.* go on with that one, or start with a new checkpointLocation"):
+        Cluster(case.plan, True, logs=cluster.logs).batch(tasks_of(case, case.plan, 9))
+    assert cluster.logs == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,24 @@ def test_results_that_travel_in_slices_are_the_same(monkeypatch: pytest.MonkeyPa
     row = {"y": 0.0, "g": "a", "object": "o", "stream": "r", "gone": False}
     rows = [{**row, "t": n, "x": float(n * 7 % 5), "id": n, "tie": n} for n in range(12)]
     check(Case(rows, [n // 6 for n in range(12)], [0] * 12, queries, 2), forgetful=True)
+
+
+def test_where_a_micro_batch_ends_matters_only_to_rows_later_than_the_lateness() -> None:
+    """Rows of times 0, 30, then 26 (within 5 of the greatest) and 8 (not): the last counts only beside what it is behind of."""
+    schema = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+    query = sb.TopK(name="q", k=3, score="x", window=sb.TimeWindow(10, 10), emit="snapshots")
+    plan = make_request(schema, [query], "t", 5, [], None).plan
+    rows = pa.record_batch([pa.array([0, 30, 26, 8, 99]), pa.array([1.0, 2.0, 3.0, 4.0, 5.0])], names=["c0", "c1"])
+    rows = rows.append_column("tie", pa.array([0, 1, 2, 3, 4]))
+
+    def counted(*cuts: int) -> tuple[list[int], int]:
+        cluster = Cluster(plan)
+        for begin, end in pairwise((0, *cuts, 5)):
+            cluster.batch([[rows.slice(begin, end - begin)]])
+        return sorted(row["c0"] for row in cluster.results), sum(one.late for one in heard(cluster.told).values())
+
+    assert counted() == counted(1) == counted(4) == ([0, 8, 26, 30], 0)
+    assert counted(2) == counted(3) == counted(1, 2, 3, 4) == ([0, 26, 30], 1)
 
 
 BEST = sb.TopK(name="q", k=1, score="x", window=sb.TimeWindow(1, 1))

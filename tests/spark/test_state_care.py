@@ -20,6 +20,8 @@ from steered import Steered
 import skyband as sb
 import skyband.spark as sks
 from skyband.errors import StateError
+from skyband.spark import logged
+from skyband.spark import plan as planning
 from skyband.spark.control.terms import make_terms
 from skyband.spark.control.travel import packed_rows
 from skyband.spark.plan import Plan, make_request
@@ -125,6 +127,50 @@ def test_a_state_that_an_older_skyband_wrote_is_refused() -> None:
 
 
 # -- a long run ------------------------------------------------------------------------------------------------
+
+OBJECTS = sb.TopKAcross(
+    name="o",
+    k=3,
+    key="id",
+    stream="g",
+    value="x",
+    streams=["a", "b"],
+    ranges=(0, 1),
+    window=sb.TimeWindow(100, 20),
+)
+SEVERAL = {
+    "pairs": [sb.TopKPairs(name="p", k=3, score="abs(a.x - b.x)", window=sb.TimeWindow(100, 20))],
+    "objects": [OBJECTS],
+    "logs": [sb.TopK(name=f"q{n}", k=3, score=f"x * {n + 1} % 1", window=sb.TimeWindow(100, 20)) for n in range(5)],
+}
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_shards_and_logs_do_not_grow_once_their_windows_are_full(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred windows' worth of rows, the keys of the objects ever new: Spark is played by lists.
+
+    Sizes go up and down: a log grows until a snapshot takes its place, keys that left are forgotten when there are a thousand.
+    The first such cycle begins before the windows are full; of the others, some at first are held against as many later on.
+    """
+    if kind == "logs":
+        monkeypatch.setattr(planning, "MANY", 0)
+        for name in ("MANY", "CROWD"):
+            monkeypatch.setattr(f"skyband.spark.shards.{name}", 1)
+        monkeypatch.setattr(logged, "MOST_ENTRIES", 16)
+    plan = plan_of(*SEVERAL[kind])
+    assert logged.is_logged(plan) == (kind == "logs")
+    cluster, sizes = Cluster(plan), []
+    generator = np.random.default_rng(5)
+    for first in range(0, 10_000, 50):
+        at = np.arange(first, first + 50)
+        columns = {"c0": at, "c1": generator.random(50), "c2": np.where(at % 2, "a", "b"), "c3": at // 2, "tie": at}
+        cluster.batch([[pa.RecordBatch.from_pydict(columns)]])
+        stored = [one.value[1] for one in cluster.store.values()]
+        stored += [value for log in cluster.logs.values() for value in log.values.values()]
+        sizes.append((sum(map(len, stored)), max(map(len, stored))))
+    early, late = (np.max(sizes[begin:end], axis=0) for begin, end in ((50, 125), (125, 200)))
+    assert (late <= 1.1 * early).all(), f"bytes of all and of the largest: at most {early} at first, {late} in the second half"
+
 
 BATCHES, SECONDS_A_BATCH, PER_SECOND = 120, 5, 400
 ASKED = [
