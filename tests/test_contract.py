@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 import streams
 from harness import Answer, feed, plan_of
-from skyband.algorithms import TABLE, build, load
+from skyband.algorithms import TABLE, build, entry, load
 from skyband.algorithms.contract import Plan, Ranked
 from skyband.errors import StateError
 from skyband.kernels.tables import SAME, Panes, Windows
 
-RANKED = [entry.name for entry in TABLE if entry.family == "ranked" and entry.exact]
+RANKED = [row.name for row in TABLE if row.family == "ranked" and row.exact]
 each_algorithm = pytest.mark.parametrize("name", RANKED)
+each_over_time = pytest.mark.parametrize("name", [name for name in RANKED if "time" in entry(name).windows])
 
 Triple = tuple[int, int, int]  # size, slide, k
 Top = tuple[tuple[float, ...], tuple[int, ...]]  # scores, ordinals
@@ -215,7 +216,7 @@ def answer_windows(
     return answers
 
 
-@each_algorithm
+@each_over_time
 @given(drawn=streams.scores(), window=streams.windows(), k=st.integers(1, 6), together=st.integers(1, 9), data=st.data())
 def test_windows_of_uneven_numbers_of_rows(
     name: str, drawn: list[float | None], window: tuple[int, int], k: int, together: int, data: st.DataObject
@@ -228,7 +229,7 @@ def test_windows_of_uneven_numbers_of_rows(
     assert answer_windows(name, scores, times, *window, k, together, report=False) == last
 
 
-@each_algorithm
+@each_over_time
 @pytest.mark.parametrize("shape", sorted(streams.SHAPES))
 def test_longer_streams_in_bursts_and_gaps(name: str, shape: str) -> None:
     scores = streams.shaped(shape, 1200, seed=3)

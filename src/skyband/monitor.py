@@ -325,10 +325,10 @@ class Monitor:
         """How a query is doing: algorithm, rows, late, nulls, candidates, bytes.
 
         `candidates` and `bytes` are those of the structure it shares with the other queries on its score; among queries with
-        scores of their own, `candidates` is the query's, and `searches` says how often one was filled from the window. An
-        answer that is not exact adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average
-        over streams in random order. With `key=`, `deleted` and `not_found` say how many of the keys that delete() was
-        given were those of live rows, and how many were not.
+        scores of their own, `candidates` is the query's, and `searches` says how often one was filled from the window. A
+        probabilistic answer adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average over
+        streams in random order; it is 0 where `error=` is answered without missing any. With `key=`, `deleted` and
+        `not_found` say how many of the keys that delete() was given were those of live rows, and how many were not.
         """
         self._usable()
         query = self._query(name)
@@ -358,10 +358,12 @@ class Monitor:
         return self._with_bounds(results) if self._table.may_miss else results
 
     def _with_bounds(self, results: pa.Table) -> pa.Table:
-        """The same, with what may have been missed in the schema's metadata where some query is not exact."""
+        """The same, with what may have been missed in the schema's metadata, for queries that are not exact or asked for it."""
+        assert self._table is not None
         lanes = [lane for lane in self._lanes if not lane.is_exact]
         members = [(member, lane.missed_at_most(at)) for lane in lanes for at, member in enumerate(lane.members)]
-        bounds = {member.query.name: bound for member, bound in members if member.active and bound > 0}
+        bounds = dict.fromkeys(self._table.asking, 0.0)
+        bounds |= {member.query.name: bound for member, bound in members if member.active and bound > 0}
         reached = {lane.members[0].query.name: share for lane in self._lanes if (share := lane.precision) is not None}
         said = {key: json.dumps(found) for key, found in ((BOUNDS, bounds), (PRECISION, reached)) if found}
         return results.replace_schema_metadata(said) if said else results

@@ -12,7 +12,7 @@ from skyband.changes import EVENTS, NO_EVENTS, PAIR_COLUMNS, RESULT_COLUMNS, Emi
 from skyband.clock import Clock
 from skyband.lanes import Lane, Names
 from skyband.memory import order_of, taken
-from skyband.query import Query
+from skyband.query import Query, TopK
 from skyband.window import CountWindow
 
 Part = tuple[Lane, Emitted, Names]  # a lane, its result rows, and who these are about
@@ -29,6 +29,7 @@ class ResultTable:
     def __init__(self, queries: Mapping[str, Query], clock: Clock | None, schema: pa.Schema | None) -> None:
         self._names, self._events = pa.array(list(queries), pa.string()), pa.array(EVENTS, pa.string())
         self.may_miss = any(query.error > 0 or query.algorithm != "auto" for query in queries.values())
+        self.asking = [name for name, query in queries.items() if isinstance(query, TopK) and query.error > 0]  # how much it is
         self._turned: dict[Lane, tuple[np.ndarray, np.ndarray]] = {}  # places and signs of a lane's members
         self._place = {name: place for place, name in enumerate(queries)}
         kinds = {isinstance(query.window, CountWindow) for query in queries.values()}

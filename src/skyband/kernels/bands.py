@@ -39,7 +39,9 @@ MARKS = 10
 # columns of levels
 THRESHOLD = 0  # probabilistic: scores below are not let in
 SHARE = 1  # relaxed: the pruning coefficient; probabilistic: how far a loss lowers the threshold
-LEVELS = 2
+PASSED = 2  # probabilistic: the highest threshold since this was set; no row above it was passed over or cut off
+PASSED_BEFORE = 3  # the same of rows before that are still in the window, for those who look after it
+LEVELS = 4
 
 NEVER = np.iinfo(np.int64).max
 FAR = 2.0**62  # more candidates than there can be
@@ -50,9 +52,7 @@ class Rows(NamedTuple):
 
     score: np.ndarray  # float64
     ordinal: np.ndarray  # int64
-    count: (
-        np.ndarray
-    )  # int32, of dominators: newer rows of the band that outrank it; -1 - c: c of them, and those that came uncounted
+    count: np.ndarray  # int32, of dominators: newer rows of the band that outrank it; -1 - c: c, and those not counted yet
 
 
 @tiny
@@ -298,6 +298,7 @@ def _cut(scores, marks, levels, b):
         if candidates > marks[b, LIMIT]:
             marks[b, STOP] -= 1
         levels[b, THRESHOLD] = scores[marks[b, STOP] - 1]
+        levels[b, PASSED] = max(levels[b, PASSED], levels[b, THRESHOLD])
 
 
 @tiny

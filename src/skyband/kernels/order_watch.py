@@ -1,4 +1,4 @@
-"""Is the stream in random order? Two rank tests on a few hundred scores, for algorithms that are right only if it is.
+"""Is the stream in random order? Two rank tests on a few hundred scores, for algorithms that are fast only if it is.
 
 Neighbours that resemble each other (a sensor, a ramp) or avoid each other (alternation) betray themselves in the recent
 scores alone; a slow drift does not, but it sets the recent scores apart from those of the whole window. Only ranks count,
@@ -6,7 +6,9 @@ so any distribution of scores may come, and change: what matters is whether ever
 
 TODS15 section 4.1.3 (last paragraph) names such a watch as future work and leaves it open. `serial_z` is von Neumann's
 ratio on ranks (Bartels 1982), `drift_z` the rank-sum test; equal scores share their mean rank, and the variances are the
-exact ones over all orders of the ranks at hand, tied or not. Rows without a score (NaN) are left out, infinities rank.
+exact ones over all orders of the ranks at hand, tied or not. They look at all ranks alike: a drift that is slight beside the
+noise goes unseen though it may decide who is among the best few, so no answer may depend on them. Rows without a score
+(NaN) are left out, infinities rank.
 Cost: one sort of m and one of 2m scores per look.
 """
 

@@ -19,6 +19,8 @@ from skyband.kernels.bands import (
     LIMIT,
     NEVER,
     OLDEST,
+    PASSED,
+    PASSED_BEFORE,
     ROOM,
     STOP,
     STRICT,
@@ -45,12 +47,13 @@ UNEVEN = 7  # 1: windows of any number of rows, so the buffer may have to give r
 REFILLS = 8  # a core that is filled from the window again (SIGMOD06); 1: it holds every row that may rank, 2: it may not
 FILLED = 9  # end of the window it was last filled for
 WANTED = 10  # rows that filling it looks for: k, and some to spare
-COLUMNS = 11
+CHECKED = 11  # 1: stop where a row that a probabilistic core passed over may rank
+COLUMNS = 12
 
 NONE = -1
 
 # what a run may end with
-DONE, ANSWERS_FULL, SEARCH = -1, -2, -3  # or the number of a band that needs room
+DONE, ANSWERS_FULL, SEARCH, DOUBT = -1, -2, -3, -4  # or the number of a band that needs room
 
 
 class Pruners(NamedTuple):
@@ -180,10 +183,18 @@ def _next_row(scores, marks, levels, query, q, row, upto, arriving, arriving_fro
     return found
 
 
+@tiny
+def _may_miss(scores, marks, levels, core):
+    """May a row that a probabilistic core passed over, or cut off, rank? Not while rank k is as high as any of those in the
+    window: one as high was cut off before the rows that are now as high as it came, or below them, being older."""
+    return floor_of(scores, marks, core) < max(levels[core, PASSED], levels[core, PASSED_BEFORE])
+
+
 @lean
 def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arriving_from, leaving, leaving_from, touching):
     """Take the rows up to the ordinal `upto`; if `touching`, only until one changes the top-k. arriving[i] is the score of
-    the row arriving_from + i; likewise `leaving`, for rows that leave the buffer. Returns DONE or a band that needs room."""
+    the row arriving_from + i; likewise `leaving`, for rows that leave the buffer. Returns DONE, a band that needs room, or
+    DOUBT after the row with which one that was passed over may rank."""
     row, length, filtered = query[q, TAKEN], query[q, BUFFER], query[q, FILTER] != NONE
     chosen = filtered or query[q, SIZE] > 0 or query[q, REFILLS] > 0  # few rows matter: go from one to the next
     status = DONE
@@ -201,9 +212,14 @@ def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arri
             if filtered and row - length >= query[q, LEFT]:
                 leaving_score = leaving[row - length - leaving_from]
             touched = step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_score)
-            if touched and query[q, TOUCHED] == 0:
-                query[q, TOUCHED] = row + 1
-                if touching:
+            if touched:
+                first = query[q, TOUCHED] == 0
+                if first:
+                    query[q, TOUCHED] = row + 1
+                # rank k goes down only where the top-k changes; a threshold is never above it when it is set
+                if query[q, CHECKED] > 0 and _may_miss(scores, marks, levels, query[q, CORE]):
+                    status = DOUBT
+                if status == DOUBT or (touching and first):
                     row += 1
                     break
         row += 1
@@ -303,7 +319,7 @@ def fill(pruners, q, score, ordinal, count, end):
 def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leaving_from, written, answers):
     """Take the rows of the windows from `start` on and answer those whose top-k may have changed, if `written`.
 
-    Returns (the first window not gone through, DONE | ANSWERS_FULL | SEARCH | a band that needs room).
+    Returns (the first window not gone through, DONE | ANSWERS_FULL | SEARCH | DOUBT | a band that needs room).
     """
     scores, ordinals, counts = pruners.rows
     marks, levels, query, asked = pruners.marks, pruners.levels, pruners.query, end.shape[0]
@@ -318,10 +334,10 @@ def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leav
                     scores, ordinals, counts, marks, levels, query, q,
                     end[due - 1], arriving, arriving_from, leaving, leaving_from, True,
                 )  # fmt: skip
-                if status != DONE:
-                    return at, status
                 if query[q, TOUCHED] > 0:
                     due = min(due, _first_above(end, at, query[q, TOUCHED] - 1))
+                if status != DONE:
+                    return due if status == DOUBT else at, status
         at = due
         if at == asked:
             break
