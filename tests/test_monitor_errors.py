@@ -48,6 +48,14 @@ QUERIES: dict[str, tuple[Callable[[], object], str]] = {
     "error below 0": (lambda: top(error=-0.1), "-0.1"),
     "error of 1": (lambda: top(error=1), "below 1, got 1"),
     "error of an exact algorithm": (lambda: top(error=0.01, algorithm="strict"), "'strict' is exact; leave error at 0"),
+    "error other than sigma": (
+        lambda: top(error=0.01, algorithm="probabilistic(sigma=0.5)", window=sb.CountWindow(500)),
+        "error=0.01 and algorithm 'probabilistic(sigma=0.5)' contradict each other: sigma is the error; leave one of the two out",
+    ),
+    "error other than the hybrid's sigma": (
+        lambda: top(error=0.01, algorithm="hybrid(sigma=0.5)", window=sb.CountWindow(500)),
+        "or give sigma=0.01",
+    ),
     "error over time": (lambda: top(error=0.01, window=TIME), "use CountWindow"),
     "error over too few rows": (lambda: top(k=5, error=0.001, window=sb.CountWindow(12)), "at least 15 rows"),
     "probabilistic over time": (lambda: top(algorithm="probabilistic", window=TIME), "use CountWindow"),

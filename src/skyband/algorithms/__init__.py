@@ -202,6 +202,11 @@ def check(text: str, k: int, rows: int | None, error: float) -> None:
         return
     if named is not None and named.exact and named is not _HYBRID:  # which an error makes hold fewer rows
         raise QueryError(f"error={error!r} asks for an approximate answer and {text!r} is exact; leave error at 0")
+    if options.get("sigma", error) != error:
+        raise QueryError(
+            f"error={error!r} and algorithm {text!r} contradict each other: sigma is the error; "
+            f"leave one of the two out, or give sigma={error!r}"
+        )
     if rows is None:
         raise QueryError(f"error={error!r} needs a window of a known number of rows: use CountWindow, or leave error at 0")
     from skyband.algorithms.candidate_limit import least_window, prunes

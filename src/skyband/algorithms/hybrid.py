@@ -283,7 +283,7 @@ class Hybrid(Ranked):
         if self.quick:
             rows, levels = held(self._pruners, QUICK_CORE).score, self._state.levels[QUICK_CORE]
             floor = rows[self.plan.largest_k - 1] if len(rows) >= self.plan.largest_k else -np.inf
-            assert floor >= levels[[bands.PASSED, bands.PASSED_BEFORE]].max(), f"rank k {floor} is below what was passed: {levels}"
+            assert floor >= levels[[bands.PASSED, bands.PASSED_BEFORE]].max(), f"rank k, {floor}, is below these: {levels}"
             assert levels[bands.THRESHOLD] <= levels[bands.PASSED], f"the threshold is above what was passed: {levels}"
 
 
