@@ -20,6 +20,7 @@ from skyband.algorithms import scanned as module
 from skyband.algorithms.contract import Ranked
 from skyband.algorithms.crowd import Asked, Crowd
 from skyband.formulas import Distance, Linear
+from skyband.kernels import bands
 from skyband.kernels import crowd as kernel
 from skyband.kernels.pruning import Answers
 
@@ -485,3 +486,14 @@ def test_the_query_with_the_largest_k_goes_and_another_comes() -> None:
     watched.add(replace(kind, k=3))
     assert watched.crowd.tops.ordinal[0, : watched.crowd.tops.count[0]].tolist() == list(watched.last[0][1])
     watched.push(np.random.default_rng(3).random((3, 30)))
+
+
+@pytest.mark.parametrize(("k", "scanned", "indexed"), [(3, False, False), (9, True, False), (27, True, True), (81, True, True)])
+def test_a_probabilistic_core_drops_dominated_rows_where_that_pays(k: int, scanned: bool, indexed: bool) -> None:
+    """With a grid a lower threshold reaches more cells; the option still decides where it is given."""
+    for grid, swept in ((0, scanned), (10, indexed)):
+        for rule, expected in (("auto", swept), ("definition", False), ("swept", True)):
+            crowd = Crowd(("x", "y"), grid)
+            asked = Asked(sb.distance({"x": 0.5, "y": 0.5}), "asc", k, 40_000, 1, "probabilistic", None, True, {"rule": rule})
+            crowd.add(asked)
+            assert (crowd.state.marks[0, bands.KIND] == bands.LIMITED) == expected, (grid, rule)

@@ -50,7 +50,7 @@ QUERIES: dict[str, tuple[Callable[[], object], str]] = {
     "error of an exact algorithm": (lambda: top(error=0.01, algorithm="strict"), "'strict' is exact; leave error at 0"),
     "error other than sigma": (
         lambda: top(error=0.01, algorithm="probabilistic(sigma=0.5)", window=sb.CountWindow(500)),
-        "error=0.01 and algorithm 'probabilistic(sigma=0.5)' contradict each other: sigma is the error; leave one of the two out",
+        "error=0.01 and algorithm 'probabilistic(sigma=0.5)' contradict each other: sigma is the error; leave one",
     ),
     "error other than the hybrid's sigma": (
         lambda: top(error=0.01, algorithm="hybrid(sigma=0.5)", window=sb.CountWindow(500)),

@@ -37,6 +37,7 @@ from skyband.errors import QueryError
 
 RULES = ("swept", "definition", "table")
 
+_MORE, _MORE_INDEXED = 2.0, 1.5  # times as many rows as a core that does not sweep may be let in by one that does
 _VANISHED = 800.0  # exp(-800) is no float, nor is n/2 times it
 _UNHEARD = 1e-6  # of sigma: ranks that together can lose no more are not looked at
 _NEGLIGIBLE = 40.0  # exp(-40) is lost beside 1
@@ -68,17 +69,21 @@ def prunes(k: int, n: int, sigma: float) -> bool:
     return candidate_limit(k, n, sigma) < n - k
 
 
-def sweeping_pays(k: int, n: int, sigma: float) -> bool:
+def sweeping_pays(k: int, n: int, sigma: float, indexed: bool = False) -> bool:
     """Whether a core that drops dominated rows lets in at most twice as many rows as one that does not. For a few k it lets in
     far more: k (1 + ln(r/k)) of the best r rows are not dominated, give or take some that weigh much where k is small.
 
+    `indexed`: rows are shown to a query by cells. A lower threshold reaches more of them, so that each row let in costs more.
+
     >>> [k for k in (1, 3, 9, 27, 81) if sweeping_pays(k, 40_000, 0.001)]
     [9, 27, 81]
+    >>> [k for k in (1, 3, 9, 27, 81) if sweeping_pays(k, 40_000, 0.001, indexed=True)]
+    [27, 81]
     """
     if not k < n:
         return False
     reached = k * math.exp(candidate_limit(k, n, sigma, "swept") / k)
-    return reached <= 2 * (k + candidate_limit(k, n, sigma))
+    return reached <= (_MORE_INDEXED if indexed else _MORE) * (k + candidate_limit(k, n, sigma))
 
 
 def least_window(k: int, sigma: float) -> int:

@@ -76,7 +76,7 @@ class Scanned:
         given = {name: value for name, value in asked.options.items() if name != "buffer"}
         shape: dict[str, Any] = {"gamma": GAMMA, "sigma": SIGMA, "rule": RULE, **given}
         shape["additional"] = _ADDITIONAL if self.grid and asked.core == "probabilistic" else 0
-        core = band(asked.core, asked.k, asked.size, **shape, is_filter=False)
+        core = band(asked.core, asked.k, asked.size, **shape, is_filter=False, indexed=self.grid > 1)
         if asked.filter is None:
             return [core, _UNUSED]
         if asked.core == "probabilistic":
