@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from across_harness import Sent, expected, feed, made, question, tuples_of
+from across_reference import counting, ranked
 from skyband.algorithms import correlation
 from skyband.errors import QueryError
 from skyband.kernels import across_budget, across_instances, across_worth, samples
@@ -152,6 +155,83 @@ def test_guessing_saves_memory_and_is_mostly_right() -> None:
         sizes.append(algorithm.candidates)
     assert sizes[0] < sizes[1] < 0.75 * sizes[2]
     assert shares[1] > 0.9 and shares[2] == 1.0
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"margin": -1.0},
+    {"margin": -0.5, "ahead": 2},
+    {"precision": 0.6},
+    {"memory": 4},
+    {"memory": 12},
+    {"margin": 1.0},
+]
+
+
+def overstated(query: Any, sent: list[Sent], found: list[Any]) -> list[Any]:
+    """The answers that say more of an object than its tuples in the window give, each with what they give."""
+    rows = [(i, i, {"key": o, "stream": x, "value": v if x >= 0 else None}) for i, (o, x, v) in enumerate(sent)]
+    facts, wrong = counting(query, rows), []
+    for end, scores, objects in found:
+        true = {f.key: s for s, f in ranked(query, [f for f in facts if end - query.size <= f.position < end])}
+        assert len(set(objects)) == len(objects) and list(scores) == sorted(scores, reverse=True)
+        wrong += [(end, o, s, true.get(o)) for s, o in zip(scores, objects, strict=True) if s > true.get(o, -1.0)]
+    return wrong
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_no_score_is_overstated(data: st.DataObject) -> None:
+    """What is missed lowers a score, or leaves an object out; nothing raises one, whatever was forgotten and written down."""
+    size = data.draw(st.integers(2, 60))
+    repeats = data.draw(st.sampled_from([None, 1, 1, 2, 3]))
+    aggregate = data.draw(st.sampled_from(["sum", "max", "latest"] if repeats == 1 else ["sum", "max"]))
+    combine = data.draw(st.sampled_from(["sum", "mean", "max"]))
+    streams, k = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    query = question(k, size, data.draw(st.integers(1, size)), streams, combine=combine, aggregate=aggregate, repeats=repeats)
+    options = data.draw(st.sampled_from(OPTIONS))
+    high = data.draw(st.sampled_from([1.0, 1.0, math.inf]))
+    generator = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    rows, objects = 200, data.draw(st.sampled_from([3, 12, 60]))
+    columns = (generator.integers(0, objects, rows), generator.integers(-1, streams, rows), generator.random(rows))
+    sent = [(int(o), int(x), float(v)) for o, x, v in zip(*columns, strict=True)]
+    algorithm, found = made("eaa-approximate", query, high, pace=1, **options), []
+    for upto in [*sorted(data.draw(st.lists(st.integers(1, rows), max_size=3))), rows]:
+        found += feed(algorithm, query, sent[:upto])
+        again = made("eaa-approximate", query, high, pace=1, **options)
+        again.restore(algorithm.snapshot())
+        algorithm = again
+    assert overstated(query, sent, found) == []
+
+
+@pytest.mark.parametrize("options", ["", "(memory=12)", "(margin=-0.3)", "(margin=1)"])
+@pytest.mark.parametrize("repeats", [1, 2, None])
+def test_the_monitor_overstates_no_score(options: str, repeats: int | None, tmp_path: Path) -> None:
+    """Keys are forgotten and given new numbers while objects come again and again; half way the monitor is saved and loaded."""
+    generator = np.random.default_rng(5)
+    rows = 12_000
+    obj = np.where(generator.random(rows) < 0.5, generator.integers(0, 200, rows), 1000 + np.arange(rows) // 3)
+    stream, value = generator.integers(0, 3, rows), generator.random(rows)
+    query = sb.TopKAcross(
+        name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(500, 50),
+        ranges=(0, 1), repeats=repeats, algorithm=f"eaa-approximate{options}", emit="snapshots",
+    )  # fmt: skip
+    monitor, told = sb.Monitor([query]), []
+    for begin in range(0, rows, 1500):
+        if begin == rows // 2:
+            monitor.save(tmp_path / "state")
+            monitor = sb.Monitor.load(tmp_path / "state")
+        part = slice(begin, begin + 1500)
+        told += monitor.push({"key": obj[part], "stream": stream[part], "value": value[part]}).to_pylist()
+    asked = question(5, 500, 50, 3, repeats=repeats)
+    found: dict[int, Any] = {}
+    for row in told:
+        found.setdefault(row["window_end"], []).append((row["score"], row["key"]))
+    sent = [(int(o), int(x), float(v)) for o, x, v in zip(obj, stream, value, strict=True)]
+    answers = [(end, *(tuple(column) for column in zip(*ranks, strict=True))) for end, ranks in found.items()]
+    assert len(answers) == rows // 50 and overstated(asked, sent, answers) == []
+    if options == "(margin=1)":
+        assert repeats is None or answers == expected(asked, sent)
 
 
 def test_looking_ahead_forgets_what_is_new_and_poor() -> None:

@@ -2,7 +2,9 @@
 
 Everything is as in `eaa`, but what an instance may come to is not taken at its highest: the largest value of a stream not yet
 seen is weighted with the chance, estimated from the window's correlations, that the object will be seen there, plus a margin.
-Fewer instances can reach their level then, and those that cannot are forgotten, with their objects where nothing else is left.
+Fewer instances can reach their level then, and those that cannot are forgotten, with their objects where nothing else is left
+and every tuple counts; where only the first `repeats` do, an object's counts are kept while it is in the window, as `eaa` does.
+So an object may be missed, or stand lower than it should, but never higher: what is reported it has.
 With `ahead`, an instance not expected to reach the score that is at rank k + ahead now is forgotten too, however new it is:
 on a stream whose scores do not fall with time it would be outranked before long.
 

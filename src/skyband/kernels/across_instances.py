@@ -14,6 +14,7 @@ import numpy as np
 
 from skyband.kernels.across_budget import forget_least, objects_above, stand_on_instances
 from skyband.kernels.across_tables import (
+    ANY_NUMBER,
     LARGEST,
     NEVER,
     admits,
@@ -198,7 +199,7 @@ def sweep(held, objects, rule, guess):
         forget_least(held, objects, first, stop, marks[TAKEN], reach, size, rule, guess.budget)
     for at in range(stop):
         objects.head[held.obj[at]] = -1
-    if guess.on:
+    if guess.on and rule.repeats == ANY_NUMBER:
         _forget_pruned(held, objects, first, stop)
     kept = 0
     for at in range(first, stop):
@@ -219,7 +220,10 @@ def sweep(held, objects, rule, guess):
 
 @lean
 def _forget_pruned(held, objects, first, stop):
-    """An object that lost its last instance to a guess is not known any more: its next tuple begins a new life."""
+    """An object that lost its last instance to a guess is not known any more: its next tuple begins a new life.
+
+    Needs a rule by which every tuple counts: where only the first so many do, a new life would let in too many.
+    """
     for at in range(first, stop):
         if held.best[at] == held.best[at]:
             objects.head[held.obj[at]] = 0
