@@ -4,7 +4,8 @@ Everything is as in `eaa`, but what an instance may come to is not taken at its 
 seen is weighted with the chance, estimated from the window's correlations, that the object will be seen there, plus a margin.
 Fewer instances can reach their level then, and those that cannot are forgotten, with their objects where nothing else is left
 and every tuple counts; where only the first `repeats` do, an object's counts are kept while it is in the window, as `eaa` does.
-So an object may be missed, or stand lower than it should, but never higher: what is reported it has.
+So an object may be missed, or stand lower than it should, but never higher: what is reported it has. With a margin of 1 nothing
+is guessed, whatever is known of values and repeats, and answers are those of `eaa`.
 With `ahead`, an instance not expected to reach the score that is at rank k + ahead now is forgotten too, however new it is:
 on a stream whose scores do not fall with time it would be outranked before long.
 
@@ -15,7 +16,7 @@ like. Answers then come from these instances alone, of which there are an eighth
 Asked for a precision, it finds out by itself how bold it may be. One object in eight, a witness, is pruned only where that
 is certain; a witness that comes to rank after it would have been forgotten is one missed, and the share of such among the
 witnesses that rank is what all the others lose. When enough of them have come to rank since the margin was set, it grows by
-0.15 if that share is too large (from 1 on nothing is guessed), or shrinks by 0.1 if it would not be even with the next one
+0.15 if that share is too large (1: nothing is guessed), or shrinks by 0.1 if it would not be even with the next one
 missed; not soon again to where it was too small.
 
 Paper: CIKM09 4 (margin 0, ahead 0, the default); `ahead`, the memory and the precision asked for are ours. Guarantee: none for

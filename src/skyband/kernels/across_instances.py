@@ -25,7 +25,7 @@ from skyband.kernels.across_tables import (
     remove_ranked,
 )
 from skyband.kernels.across_worth import best_of, guess_of, is_witness
-from skyband.kernels.jit import lean
+from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
 from skyband.kernels.tables import SAME
 
@@ -159,18 +159,25 @@ def _set_floor(held, time, obj, score):
 # -- the sweep -----------------------------------------------------------------------------------------------------
 
 
+@tiny
+def _is_guessing(guess):
+    """Is anything forgotten that might still rank? A full margin forgets nothing, whatever is known of values and repeats."""
+    return guess.on != 0 and (guess.margin[0] < 1.0 or guess.budget.most > 0)
+
+
 @lean
 def _is_pruned(held, objects, at, level, rule, guess):
     """Can the instance no longer reach the level? Where that is guessed, a witness stays as long as it is not certain."""
-    if guess.on == 0 or guess.budget.most > 0:
-        return held.best[at] < level
+    certain = held.best[at] < level
+    if certain or not _is_guessing(guess) or guess.budget.most > 0:
+        return certain
     obj = held.obj[at]
     likely = guess_of(held.values, at, objects.count, obj, rule, guess)
-    if likely >= level and (likely >= guess.bar[0] or guess.margin[0] >= 1.0):
+    if likely >= level and likely >= guess.bar[0]:
         return False
     if guess.witnesses > 0 and is_witness(objects.life[obj], guess.witnesses):
         held.doubted[at] |= 1
-        return best_of(held.values, at, objects.count, obj, rule) < level
+        return False
     return True
 
 
@@ -199,7 +206,7 @@ def sweep(held, objects, rule, guess):
         forget_least(held, objects, first, stop, marks[TAKEN], reach, size, rule, guess.budget)
     for at in range(stop):
         objects.head[held.obj[at]] = -1
-    if guess.on and rule.repeats == ANY_NUMBER:
+    if _is_guessing(guess) and rule.repeats == ANY_NUMBER:
         _forget_pruned(held, objects, first, stop)
     kept = 0
     for at in range(first, stop):
