@@ -266,7 +266,8 @@ def run(experiment: AcrossStreams, effort: Effort, taken: Taken, step: Callable[
                 if not reason:
                     room = line.share * experiment.room[place] if line.algorithm == "ours" else 0.0
                     ours = line.scale * getattr(_measured(line, setting, effort, room, taken), line.quantity)
-                cells.append(Cell(data, name, column.axis, column.label, setting.size, 1, setting.k, ours, paper, reason))
+                where = (column.axis, column.label, setting.size, 1, setting.k)
+                cells.append(Cell(data, name, *where, ours, paper, reason, column.value))
     return cells
 
 

@@ -14,6 +14,10 @@ and more. The paper's estimate then holds 2.6 times what the paper says it does,
 reading tried is it less than 1.9 times. WorldCup98 could not be had by client: requests to NASA's web site stand in, so that
 tables 3 and 4 show what happens and decide nothing.
 
+Growth with W is fitted over all windows, of EAA and of the estimate alike, both while the window fills and in full windows. A
+straight line is what the paper's figure shows of EAA, and what comes out; it does not pass through nought, so that EAA's size
+grows with a power of W below 1. Of the estimate the text gives sizes for two streams that grow with the power 0.17.
+
 EAA: the k dominance set. approx: the paper's estimate, chances from a sample. ours: told to hold no more than the paper's
 memory, or twice that, it keeps what promises most (`skyband.kernels.across_budget`, whose one free number was chosen on this
 generator, with seeds among those measured here; tests take others).
@@ -56,7 +60,7 @@ _SERVERS = (
     *(Column("W", str(w), w, quick=w in (500, 1000)) for w in (500, 750, 1000)),
 )
 _SERVER_ROOM = (80.1, 110.9, 139.8, 80.1, 80.9, 80.86)
-_WINDOWS = tuple(Column("W", str(w), w, quick=w in (500, 2000)) for w in (250, 500, 1000, 1500, 2000))
+_WINDOWS = tuple(Column("W", str(w), w, quick=w in (500, 1000, 2000)) for w in (250, 500, 1000, 1500, 2000))
 _XIS = tuple(Column("xi", f"{x:g}", x, quick=x in (0.1, 0.9)) for x in (0.1, 0.3, 0.5, 0.7, 0.9))
 
 
@@ -123,6 +127,7 @@ EXPERIMENTS = (
         series=_memory("SLA", "EAA", "approx", "EAA, full", "approx, full"),
         columns=_WINDOWS,
         logarithmic=False,
+        spaced=True,
         axes=_AXES,
     ),
     AcrossStreams(
@@ -280,29 +285,38 @@ def _claim(
 
 CLAIMS = (
     _claim(
-        "interval-linear", "fig4", "with intervals the skyline grows linearly with n", "shrinks", "intervals",
-        bound=1 / 8, axes=("n",), columns=("1,000", "10,000"),
+        "interval-linear", "fig4", "with intervals the skyline grows linearly with n", "in proportion", "intervals",
+        bound=0.05, axes=("n",),
     ),
     _claim(
         "exact-logarithmic", "fig4", "of exact scores it grows like the logarithm", "grows", "exact",
         bound=1.6, axes=("n",),
     ),
     _claim(
-        "interval-width", "fig4", "and linearly with their width", "shrinks", "intervals",
-        bound=1 / 4, axes=("width",), columns=("0.1", "0.5"),
+        "interval-width", "fig4", "and linearly with their width", "in proportion", "intervals", bound=0.05, axes=("width",),
     ),
     _claim("eaa-below-sla", "fig5-window", "EAA holds less than SLA", "at most", "EAA", "SLA", over="every"),
-    _claim(
-        "eaa-linear", "fig5-window", "EAA grows linearly with W", "shrinks", "EAA",
-        bound=1 / 3, columns=("500", "2000"),
-    ),
-    _claim(
-        "approx-flat", "fig5-window", "the approximate algorithm hardly grows", "grows", "approx, full",
-        bound=1.5, columns=("500", "2000"),
-    ),
-    _claim(
-        "approx-slower-growth", "fig5-window", "the paper's estimate grows less than EAA", "steadier",
-        "approx, full", "EAA, full",
+    *(
+        claim
+        for suffix, of, when in (("", "", "while the window fills"), ("-full", ", full", "in full windows"))
+        for claim in (
+            _claim(
+                f"eaa-straight{suffix}", "fig5-window", f"EAA grows along a straight line, {when}", "straight", f"EAA{of}",
+                bound=0.02,
+            ),
+            _claim(
+                f"eaa-proportional{suffix}", "fig5-window", f"and in proportion to W, {when}", "in proportion", f"EAA{of}",
+                bound=0.1,
+            ),
+            _claim(
+                f"approx-flat{suffix}", "fig5-window", f"the approximate algorithm grows less than the root of W, {when}",
+                "power", f"approx{of}", bound=0.5,
+            ),
+            _claim(
+                f"approx-slower{suffix}", "fig5-window", f"and with at most two thirds of EAA's power, {when}", "slower",
+                f"approx{of}", f"EAA{of}", bound=2 / 3,
+            ),
+        )
     ),
     _claim(
         "precision-by-window", "fig5-window-precision", "precision varies little with W", "shrinks",

@@ -65,6 +65,7 @@ class Experiment:
     recorded: str = ""  # the unit of the figures as they are recorded, where they are shown relative
     timed: bool = False  # time is what counts: long pieces, several tries
     logarithmic: bool = True  # the scale of its picture
+    spaced: bool = False  # columns stand where their values are, so that a straight line is one; else side by side
     axes: Mapping[str, str] = field(default_factory=dict)  # what the parameters are called in pictures
     notes: tuple[str, ...] = field(default=())
 
@@ -119,6 +120,7 @@ class Cell:
     ours: float | None
     paper: float | None
     reason: str = ""
+    value: float | None = None  # of the parameter, where it is a number
 
 
 def walk(experiment: Any, step: Callable[[str], None], cell: Callable[[str, str, Any], Cell]) -> list[Cell]:

@@ -49,5 +49,5 @@ def run(experiment: Intervals, quick: bool, step: Callable[[str], None]) -> list
             count, width = experiment.setting(column)
             sizes = measured(count, width, QUICK_RUNS if quick else RUNS)
             for name, size in zip(experiment.series, sizes, strict=True):
-                cells.append(Cell(data, name, column.axis, column.label, count, 1, 1, size, None))
+                cells.append(Cell(data, name, column.axis, column.label, count, 1, 1, size, None, value=column.value))
     return cells

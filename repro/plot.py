@@ -40,23 +40,28 @@ def picture(experiment: Experiment, cells: list[Cell], folder: Path) -> Path:
     for place in places[len(panels) :]:
         place.set_axis_off()
     handles: dict[str, Line2D] = {}
+    values = {(column.axis, column.label): column.value for column in experiment.columns}
     for place, (data, axis) in zip(places, panels, strict=False):
         everything, lines = lines_of(cells, data), lines_of(cells, data, (axis,))
         ours, paper = (scale_of(experiment, everything, paper=paper) for paper in (False, True))
         for name, line in lines.items():
             style = experiment.series[name]
             labels = [cell.column for cell in line]
-            known = [(at, cell.ours / ours) for at, cell in enumerate(line) if cell.ours is not None and ours]
-            dashes = [(at, cell.paper / paper) for at, cell in enumerate(line) if cell.paper is not None and paper]
+            at = [values[axis, label] for label in labels] if experiment.spaced else list(range(len(labels)))
+            known = [(x, cell.ours / ours) for x, cell in zip(at, line, strict=True) if cell.ours is not None and ours]
+            dashes = [(x, cell.paper / paper) for x, cell in zip(at, line, strict=True) if cell.paper is not None and paper]
             if known:
                 look = {"lw": 1.0, "ls": ":", "marker": "x"} if style.detail else {"lw": 2.0, "marker": "o"}
                 (handles[name],) = place.plot(*zip(*known, strict=True), color=style.colour, ms=3.5, **look)
             if dashes:
                 place.plot(*zip(*dashes, strict=True), color=style.colour, lw=1.1, ls="--", alpha=0.75)
-            place.set_xticks(range(len(labels)), labels, fontsize=7)
+            place.set_xticks(at, labels, fontsize=7)
         if experiment.logarithmic:
             place.set_yscale("log")
             place.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        elif experiment.spaced:
+            place.set_xlim(left=0)
+            place.set_ylim(bottom=0)
         place.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         place.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
         place.tick_params(axis="y", which="both", labelsize=7)

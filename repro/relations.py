@@ -142,6 +142,45 @@ def _gains_late(of: Line, than: Line) -> Numbers:
     return [(f"{_name(middle)} to {of[-1].column}", _ours(middle) / _ours(of[-1]))] if len(of) > 2 else []
 
 
+def _off_a_line(of: Line, than: Line) -> Numbers:
+    """What a straight line, fitted by least squares over all columns, leaves unexplained; it must rise."""
+    x, y = _places(of), [_ours(cell) for cell in of]
+    if len(of) < 3:
+        return []
+    slope, left = _fitted(x, y)
+    share = left / sum((value - sum(y) / len(y)) ** 2 for value in y) if slope > 0 else inf
+    return [(f"{_name(of[0])} to {of[-1].column}, {slope:.3g} for each of {of[0].axis}", share)]
+
+
+def _power(of: Line, than: Line) -> Numbers:
+    """The power of the parameter that a line grows with, fitted over all columns."""
+    if len(of) < 2:
+        return []
+    power, _ = _fitted([log(place) for place in _places(of)], [log(_ours(cell)) for cell in of])
+    return [(f"{_name(of[0])} to {of[-1].column}", power)]
+
+
+def _below_one(of: Line, than: Line) -> Numbers:
+    return [(where, 1 - power) for where, power in _power(of, than)]
+
+
+def _power_share(of: Line, than: Line) -> Numbers:
+    pairs = zip(_power(of, than), _power(than, of), strict=True)
+    return [(f"powers {one:.2f} and {other:.2f}", one / other) for (_, one), (_, other) in pairs]
+
+
+def _places(line: Line) -> list[float]:
+    assert all(cell.value is not None for cell in line)
+    return [float(cell.value) for cell in line if cell.value is not None]
+
+
+def _fitted(x: list[float], y: list[float]) -> tuple[float, float]:
+    """The slope of the line nearest to the points, and the sum of squares that it leaves."""
+    middle, height = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - middle) * (b - height) for a, b in zip(x, y, strict=True)) / sum((a - middle) ** 2 for a in x)
+    return slope, sum((b - height - slope * (a - middle)) ** 2 for a, b in zip(x, y, strict=True))
+
+
 def mean(numbers: list[float]) -> float:
     """The geometric mean: what is twice as much here and half as much there is the same."""
     return exp(sum(map(log, numbers)) / len(numbers))
@@ -159,6 +198,10 @@ RELATIONS: dict[str, Relation] = {
     "in all": Relation("sum of {of} ÷ sum of {than}", _in_all, own=True),
     "a tenth more": Relation("{of} ÷ {than}, away from 1.1", _off_by(1.1), own=True),
     "grows": Relation("last ÷ first of {of}", _grows, own=True),
+    "straight": Relation("what a straight line through all columns leaves unexplained of {of}", _off_a_line),
+    "power": Relation("the power with which {of} grows, all columns", _power),
+    "in proportion": Relation("1 − the power with which {of} grows, all columns", _below_one),
+    "slower": Relation("the power with which {of} grows ÷ that of {than}, all columns", _power_share),
     "shrinks": Relation("first ÷ last of {of}", _shrinks, own=True),
     "falls": Relation("{of} ÷ the column before", _falls, own=True),
     "least at last": Relation("last ÷ least of {of}", _least_at_last, own=True),

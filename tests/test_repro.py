@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,6 +138,31 @@ def test_a_claim_is_judged(
     found = verdict_of(Claim("c", "e", "", relation, "a", than, bound, over), cells)
     assert found.verdict == verdict
     assert found.measured == (None if measured is None else pytest.approx(measured, abs=1e-4))
+
+
+@pytest.mark.parametrize(
+    ("relation", "line", "than", "measured"),
+    [
+        ("straight", [3, 5, 9, 17], [], 0.0),  # 1 + 2 x
+        ("straight", [1, 4, 16, 64], [], 0.0379),  # x²: 1 - R²
+        ("straight", [9, 5, 3, 1], [], math.inf),
+        ("straight", [3, 5], [], None),
+        ("power", [5, 5, 5, 5], [], 0.0),
+        ("power", [1, 4, 16, 64], [], 2.0),
+        ("in proportion", [3, 6, 12, 24], [], 0.0),
+        ("in proportion", [1, 2**0.5, 2, 8**0.5], [], 0.5),
+        ("slower", [1, 2, 4, 8], [1, 4, 16, 64], 0.5),
+    ],
+)
+def test_growth_is_fitted_over_all_columns(relation: str, line: list[float], than: list[float], measured: float | None) -> None:
+    """Columns at 1, 2, 4 and 8, whatever their order in a table."""
+    cells = [
+        Cell("D", name, "n", str(x), x, 1, 1, y, None, value=x)
+        for name, figures in (("a", line), ("b", than))
+        for x, y in zip((1, 2, 4, 8), figures, strict=False)
+    ]
+    found = verdict_of(Claim("c", "e", "", relation, "a", "b" if than else ""), cells)
+    assert found.measured == (None if measured is None else pytest.approx(measured, abs=1e-3))
 
 
 def test_what_is_set_aside_or_left_out_says_why() -> None:

@@ -93,7 +93,7 @@ def test_claims_know_their_columns_also_in_a_quick_run() -> None:
     for experiment in cikm09.EXPERIMENTS:
         columns = experiment.quick().columns
         cells = [
-            Cell(data, name, column.axis, column.label, 1, 1, 1, float(len(columns) - place), 1.0)
+            Cell(data, name, column.axis, column.label, 1, 1, 1, float(len(columns) - place), 1.0, value=column.value)
             for data in experiment.data
             for name in experiment.series
             for place, column in enumerate(columns)
