@@ -283,9 +283,42 @@ def test_a_memory_is_kept_to_and_enough_of_it_is_exact(more: dict[str, Any]) -> 
     half = made("eaa-approximate", query, memory=exact.candidates // 2)
     assert right(half, query, sent, 40) > 0.75
     half.check_invariants()
-    assert half.candidates <= half.memory + max(16, half.memory >> 3)  # between two sweeps
-    half.tidy()
-    assert half.candidates <= half.memory and half.held.marks[across_instances.FLOORS] <= half.memory
+
+
+@given(st.integers(5, 80), st.sampled_from([1, 2, None]), st.integers(1, 50), st.integers(0, 99))
+@settings(max_examples=25)
+def test_a_memory_is_never_exceeded(memory: int, repeats: int | None, slide: int, seed: int) -> None:
+    """Looked at after every few tuples, and after a restore: instances, floors and what is found in the top."""
+    query = question(5, 200, slide, 3, repeats=repeats)
+    algorithm = made("eaa-approximate", query, memory=memory)
+    generator = np.random.default_rng(seed)
+    columns = (generator.integers(0, 150, 800), generator.integers(0, 3, 800), generator.random(800))
+    sent = [(int(o), int(x), float(v)) for o, x, v in zip(*columns, strict=True)]
+    upto, most = 0, 0
+    while upto < len(sent):
+        upto += int(generator.integers(1, 12))
+        feed(algorithm, query, sent[:upto])
+        most = max(most, algorithm.candidates)
+        assert algorithm.candidates == len(algorithm.instances()) <= memory
+        assert algorithm.held.marks[across_instances.FLOORS] <= memory
+        if upto % 50 == 0:
+            again = made("eaa-approximate", query, memory=memory)
+            again.restore(algorithm.snapshot())
+            algorithm = again
+    assert most == memory
+
+
+def test_a_monitor_shows_no_more_than_the_memory() -> None:
+    query = sb.TopKAcross(
+        name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(600, 10),
+        ranges=(0, 1), repeats=1, algorithm="eaa-approximate(memory=40)",
+    )  # fmt: skip
+    monitor = sb.Monitor([query])
+    obj, stream, value = (np.array(column) for column in zip(*SENT, strict=True))
+    for begin in range(0, len(obj), 7):
+        part = slice(begin, begin + 7)
+        monitor.push({"key": obj[part], "stream": stream[part], "value": value[part]})
+        assert monitor.stats("q")["candidates"] <= 40
 
 
 def test_what_promises_most_is_kept() -> None:

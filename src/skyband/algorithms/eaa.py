@@ -38,7 +38,7 @@ from skyband.layout import grows
 _FIRST_ROOM = 64
 _HELD = ("ordinal", "obj", "current", "best", "values", "older", "doubted")
 _FLOORS = ("floor_time", "floor_obj", "floor")
-_UNBOUNDED = Budget(0, 0, np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((2, 1)))
+_UNBOUNDED = Budget(0, 0, 0, np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((2, 1)))
 CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, np.zeros(1), 0, _UNBOUNDED)
 
 

@@ -11,7 +11,8 @@ on a stream whose scores do not fall with time it would be outranked before long
 
 Given a memory, a number of instances, nothing is pruned but what is certain and, where there are more, what promises least
 time among the best k: `kernels.across_budget` says how that is told, from how soon objects are seen again and what values are
-like. Answers then come from these instances alone, of which there are an eighth more between two sweeps, 16 at least.
+like. Answers then come from these instances alone; there are never more of them when anyone looks, as a tuple that makes one too
+many makes room for itself and a 32nd of the memory.
 
 Asked for a precision, it finds out by itself how bold it may be. One object in eight, a witness, is pruned only where that
 is certain; a witness that comes to rank after it would have been forgotten is one missed, and the share of such among the
@@ -49,6 +50,7 @@ _UP, _DOWN, _FORGIVEN = 0.15, 0.1, 0.01
 _MEMORY = 0.99  # of what was counted before, at each new estimate
 _AHEAD = 12  # instances of the memory, besides k, for each rank below k that is still taken to be enough
 _SIGHT = 2  # times k: ranks beyond k that are looked at where there is room for so many instances only
+_SPARE = 32  # of so many places one is made free at a time, and filled again before the next are
 _RECENT = 256  # values that tell what values are like
 _ENOUGH = 3.0  # witnesses from which a share is told
 
@@ -93,6 +95,7 @@ class GuessedInstances(Instances):
                 ahead = max((memory - plan.k) // _AHEAD, 1)
         super().__init__(plan, pace, ahead if memory is None else max(ahead, _SIGHT * plan.k))
         self.ahead, self.memory = ahead, memory
+        self.spare = 0 if memory is None else memory // _SPARE
         self.precision = precision
         self.sample = samples.no_sample(plan.streams)
         self.stretches = correlation.no_stretches(plan.streams)
@@ -118,7 +121,7 @@ class GuessedInstances(Instances):
     def _believe(self) -> None:
         beliefs, streams, room = self.beliefs, self.plan.streams, len(self.held.ordinal)
         tables = (np.zeros((streams + 1, GRID)), np.zeros((streams + 1, GRID)), np.zeros((2, room)))
-        budget = Budget(self.memory or 0, self.ahead, beliefs.alone, beliefs.values, *tables)
+        budget = Budget(self.memory or 0, self.spare, self.ahead, beliefs.alone, beliefs.values, *tables)
         witnesses = 0 if self.precision is None else WITNESSES
         high, chance, often, margin, bar, *_ = beliefs
         ahead = len(self.held.level) - self.plan.k

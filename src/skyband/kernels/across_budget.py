@@ -28,6 +28,7 @@ class Budget(NamedTuple):
     """How many instances may be held, and what is known of those to come."""
 
     most: int  # 0: as many as there are
+    spare: int  # places that are made free at a time
     ahead: int
     alone: np.ndarray  # float64 [streams + 1, AGES + 1]: share of objects seen in m streams and in no other before an age
     values: np.ndarray  # float64 [QUANTILES]: what values are like
@@ -159,7 +160,8 @@ def forget_least(held, objects, first, stop, now, reach, size, rule, budget):
     count = 0
     for at in range(first, stop):
         count += held.best[at] == held.best[at]
-    if count <= budget.most:
+    most = budget.most - budget.spare
+    if count <= most:
         return
     k, streams = rule.k, held.values.shape[1]
     enough = held.level[k - 1] if size >= k else 0.0
@@ -171,7 +173,7 @@ def forget_least(held, objects, first, stop, now, reach, size, rule, budget):
         if held.best[at] == held.best[at]:
             budget.worth[0, at] = budget.worth[1, used] = _worth_of(held, objects, at, reach, now, k, size, bar, enough, budget)
             used += 1
-    surplus = count - budget.most
+    surplus = count - most
     cut = _nth_smallest(budget.worth[1], count, surplus)
     for ties in range(2):  # those below the cut, then, the oldest first, those at it
         for at in range(first, stop):

@@ -296,7 +296,7 @@ def take(held, objects, top, tuples, begin, end, rule, guess):
         if stream < 0:
             marks[TAKEN] = ordinal + 1
             continue
-        if marks[SINCE] >= max(marks[PACE], marks[STOP] >> 3):
+        if guess.budget.most == 0 and marks[SINCE] >= max(marks[PACE], marks[STOP] >> 3):
             sweep(held, objects, rule, guess)
         if marks[STOP] == room:
             return False
@@ -309,6 +309,8 @@ def take(held, objects, top, tuples, begin, end, rule, guess):
             if objects.ranked[obj] or size < rule.k or score >= top.score[size - 1]:
                 marks[STALE] = 1
             marks[SINCE] += 1
+            if guess.budget.most > 0 and marks[STOP] > guess.budget.most:
+                sweep(held, objects, rule, guess)
             if marks[FLOORS] > 2 * marks[KEPT] + 4 * rule.k + 64 or marks[FLOORS] + marks[STOP] >= held.floor.shape[0]:
                 weed_floors(held, objects, rule.k, marks[REACH])
         else:
