@@ -69,3 +69,32 @@ def feed(algorithm: Across, query: Asked, sent: Sequence[Sent], cuts: Sequence[i
                     last = (tuple(answers.score[span].tolist()), tuple(answers.obj[span].tolist()))
                 found.append((int(windows.end[at]), *last))
     return found
+
+
+def sent_by(streams: int, rows: int, share: float, recent: int, seed: int) -> list[Sent]:
+    """CIKM09's generator: with the probability `share` an object of another stream's last `recent` tuples is seen again."""
+    generator = np.random.default_rng(seed)
+    sent: list[Sent] = []
+    seen: list[list[int]] = [[] for _ in range(streams)]
+    known: list[set[int]] = [set() for _ in range(streams)]
+    fresh = 0
+    for x, again, value in zip(
+        generator.integers(0, streams, rows), generator.random(rows) < share, generator.random(rows), strict=True
+    ):
+        others = [o for y in range(streams) if y != x for o in seen[y][-recent:] if o not in known[x]] if again else []
+        obj = others[int(generator.integers(len(others)))] if others else fresh
+        fresh += not others
+        seen[x].append(obj)
+        known[x].add(obj)
+        sent.append((obj, int(x), float(value)))
+    return sent
+
+
+SENT = sent_by(3, 2500, 0.5, 30, 1)
+
+
+def right(algorithm: Any, query: Any, sent: list[Sent], after: int) -> float:
+    """The share of the answers' objects, from the window `after` on, that are right."""
+    found = feed(algorithm, query, sent)[after:]
+    shares = [len({*a[2]} & {*b[2]}) / len(b[2]) for a, b in zip(found, expected(query, sent)[after:], strict=True)]
+    return float(np.mean(shares))

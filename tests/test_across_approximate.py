@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skyband as sb
-from across_harness import Sent, expected, feed, made, question, tuples_of
+from across_harness import SENT, Sent, expected, feed, made, question, right, tuples_of
 from across_reference import counting, ranked
 from skyband.algorithms import correlation
-from skyband.errors import QueryError
-from skyband.kernels import across_budget, across_instances, across_worth, samples
+from skyband.kernels import across_budget, samples
 from skyband.monitor import PRECISION
 
 
@@ -106,36 +104,19 @@ def test_stretches_stay_few_and_forget() -> None:
     assert len(held.number) <= 513 and held.tuples.sum() == pytest.approx(310_000, rel=0.01)
 
 
+def test_how_long_objects_are_alone() -> None:
+    """By hand: a window of 8 tuples, now 8. Of the objects seen once, 1 was seen again after 2, 2 after 5; 3 and 4 were not."""
+    stream, obj = np.array([0, 0, 1, 0, 0, 0, 1]), np.array([1, 2, 1, 3, 9, 4, 2])
+    stream[4] = -1
+    shares = correlation.alone(saw(2, stream, obj, 8), 0, 8)
+    at = [across_budget.age_of(age, 8) for age in (2, 5)]
+    assert shares[1, 0] == shares[1, at[0]] == 1.0
+    assert shares[1, at[0] + 1] == shares[1, at[1]] == 3 / 4  # all four were told of: 4 left, 3 of them stayed alone
+    assert shares[1, -1] == 3 / 4 * 1 / 2  # 2 and 3 were alone as long, 4 too short a time to tell
+    assert (shares[[0, 2]] == 1.0).all()
+
+
 # --- answers ----------------------------------------------------------------------------------------------------------
-
-
-def sent_by(streams: int, rows: int, share: float, recent: int, seed: int) -> list[Sent]:
-    """CIKM09's generator: with the probability `share` an object of another stream's last `recent` tuples is seen again."""
-    generator = np.random.default_rng(seed)
-    sent: list[Sent] = []
-    seen: list[list[int]] = [[] for _ in range(streams)]
-    known: list[set[int]] = [set() for _ in range(streams)]
-    fresh = 0
-    for x, again, value in zip(
-        generator.integers(0, streams, rows), generator.random(rows) < share, generator.random(rows), strict=True
-    ):
-        others = [o for y in range(streams) if y != x for o in seen[y][-recent:] if o not in known[x]] if again else []
-        obj = others[int(generator.integers(len(others)))] if others else fresh
-        fresh += not others
-        seen[x].append(obj)
-        known[x].add(obj)
-        sent.append((obj, int(x), float(value)))
-    return sent
-
-
-SENT = sent_by(3, 2500, 0.5, 30, 1)
-
-
-def right(algorithm: Any, query: Any, sent: list[Sent], after: int) -> float:
-    """The share of the answers' objects, from the window `after` on, that are right."""
-    found = feed(algorithm, query, sent)[after:]
-    shares = [len({*a[2]} & {*b[2]}) / len(b[2]) for a, b in zip(found, expected(query, sent)[after:], strict=True)]
-    return float(np.mean(shares))
 
 
 def test_a_full_margin_guesses_nothing() -> None:
@@ -258,156 +239,6 @@ def test_looking_ahead_forgets_what_is_new_and_poor() -> None:
     assert right(ahead, query, SENT, 40) > 0.8
     feed(plain, query, SENT)
     assert ahead.candidates < 0.9 * plain.candidates
-
-
-def test_how_long_objects_are_alone() -> None:
-    """By hand: a window of 8 tuples, now 8. Of the objects seen once, 1 was seen again after 2, 2 after 5; 3 and 4 were not."""
-    stream, obj = np.array([0, 0, 1, 0, 0, 0, 1]), np.array([1, 2, 1, 3, 9, 4, 2])
-    stream[4] = -1
-    shares = correlation.alone(saw(2, stream, obj, 8), 0, 8)
-    at = [across_budget.age_of(age, 8) for age in (2, 5)]
-    assert shares[1, 0] == shares[1, at[0]] == 1.0
-    assert shares[1, at[0] + 1] == shares[1, at[1]] == 3 / 4  # all four were told of: 4 left, 3 of them stayed alone
-    assert shares[1, -1] == 3 / 4 * 1 / 2  # 2 and 3 were alone as long, 4 too short a time to tell
-    assert (shares[[0, 2]] == 1.0).all()
-
-
-@pytest.mark.parametrize("more", [{}, {"combine": "mean"}, {"combine": "max"}, {"repeats": 2, "aggregate": "max"}])
-def test_a_memory_is_kept_to_and_enough_of_it_is_exact(more: dict[str, Any]) -> None:
-    query = question(5, 300, 10, 3, **{"repeats": 1, **more})
-    sent = SENT[:1500]
-    exact = made("eaa", query)
-    feed(exact, query, sent)
-    whole = made("eaa-approximate", query, memory=1000)
-    assert feed(whole, query, sent) == expected(query, sent)
-    half = made("eaa-approximate", query, memory=exact.candidates // 2)
-    assert right(half, query, sent, 40) > 0.75
-    half.check_invariants()
-
-
-@given(st.integers(5, 80), st.sampled_from([1, 2, None]), st.integers(1, 50), st.integers(0, 99))
-@settings(max_examples=25)
-def test_a_memory_is_never_exceeded(memory: int, repeats: int | None, slide: int, seed: int) -> None:
-    """Looked at after every few tuples, and after a restore: instances, floors and what is found in the top."""
-    query = question(5, 200, slide, 3, repeats=repeats)
-    algorithm = made("eaa-approximate", query, memory=memory)
-    generator = np.random.default_rng(seed)
-    columns = (generator.integers(0, 150, 800), generator.integers(0, 3, 800), generator.random(800))
-    sent = [(int(o), int(x), float(v)) for o, x, v in zip(*columns, strict=True)]
-    upto, most = 0, 0
-    while upto < len(sent):
-        upto += int(generator.integers(1, 12))
-        feed(algorithm, query, sent[:upto])
-        most = max(most, algorithm.candidates)
-        assert algorithm.candidates == len(algorithm.instances()) <= memory
-        assert algorithm.held.marks[across_instances.FLOORS] <= memory
-        if upto % 50 == 0:
-            again = made("eaa-approximate", query, memory=memory)
-            again.restore(algorithm.snapshot())
-            algorithm = again
-    assert most == memory
-
-
-def test_a_monitor_shows_no_more_than_the_memory() -> None:
-    query = sb.TopKAcross(
-        name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(600, 10),
-        ranges=(0, 1), repeats=1, algorithm="eaa-approximate(memory=40)",
-    )  # fmt: skip
-    monitor = sb.Monitor([query])
-    obj, stream, value = (np.array(column) for column in zip(*SENT, strict=True))
-    for begin in range(0, len(obj), 7):
-        part = slice(begin, begin + 7)
-        monitor.push({"key": obj[part], "stream": stream[part], "value": value[part]})
-        assert monitor.stats("q")["candidates"] <= 40
-
-
-def test_what_promises_most_is_kept() -> None:
-    """At a third of the instances that the paper's estimate holds, this one is right more often than that with a margin."""
-    query = question(5, 600, 20, 3, repeats=1)
-    bold = made("eaa-approximate", query, margin=-0.3, ahead=5)
-    by_margin = right(bold, query, SENT, 40)
-    kept = made("eaa-approximate", query, memory=bold.candidates)
-    assert right(kept, query, SENT, 40) > by_margin + 0.1
-
-
-@given(st.lists(st.integers(1, 900), max_size=4), st.integers(5, 60))
-@settings(max_examples=6)
-def test_what_a_memory_keeps_depends_on_the_tuples_alone(cuts: list[int], memory: int) -> None:
-    query, sent = question(5, 200, 7, 3, repeats=1), SENT[:900]
-    whole, parts = (made("eaa-approximate", query, memory=memory) for _ in range(2))
-    found = feed(whole, query, sent)
-    cut = []
-    for upto in [*sorted(cuts), len(sent)]:
-        cut += feed(parts, query, sent[:upto])
-        again = made("eaa-approximate", query, memory=memory)
-        again.restore(parts.snapshot())
-        parts = again
-    assert cut == found and parts.instances() == whole.instances()
-
-
-def test_a_memory_that_cannot_be_is_refused() -> None:
-    with pytest.raises(QueryError, match="memory=4 instances cannot hold the best 5"):
-        made("eaa-approximate", question(5, 300, 10, 3), memory=4)
-
-    def ask(algorithm: str, **more: Any) -> None:
-        sb.TopKAcross(
-            name="q",
-            k=5,
-            key="k",
-            stream="s",
-            value="v",
-            streams=(0, 1),
-            window=sb.CountWindow(30),
-            algorithm=algorithm,
-            **more,
-        )
-
-    with pytest.raises(QueryError, match=r"memory=4 .* at least 5"):
-        ask("eaa-approximate(memory=4)")
-    with pytest.raises(QueryError, match="one of memory, margin and precision"):
-        ask("eaa-approximate(memory=20)", precision=0.9)
-    with pytest.raises(QueryError, match="one of memory, margin and precision"):
-        ask("eaa-approximate(memory=20, margin=0.5)")
-
-
-@pytest.mark.parametrize("precision", [0.7, 0.9])
-def test_a_precision_asked_for_is_reached_and_reported(precision: float) -> None:
-    query = question(5, 300, 10, 3, repeats=1)
-    algorithm = made("eaa-approximate", query, precision=precision)
-    sent = sent_by(3, 8000, 0.5, 30, 2)
-    reached = right(algorithm, query, sent, 100)
-    figures = algorithm.figures()
-    assert reached >= precision - 0.02
-    assert figures["precision_estimated"] is not None and abs(figures["precision_estimated"] - reached) < 0.15
-    assert figures["margin"] < 0.5
-    assert figures["sketch_bytes"] < 200_000
-
-
-def test_the_margin_grows_when_too_much_is_missed() -> None:
-    query = question(5, 300, 10, 3, repeats=1)
-    algorithm = made("eaa-approximate", query, precision=0.95)
-    algorithm.beliefs.margin[0] = -1.0
-    algorithm.beliefs.chance[:] = 0.0
-    feed(algorithm, query, sent_by(3, 4000, 0.5, 60, 3))
-    assert algorithm.figures()["margin"] > -0.5
-
-
-def test_witnesses_are_one_in_so_many() -> None:
-    chosen = sum(across_worth.is_witness(life, 8) for life in range(16_000))
-    assert chosen == pytest.approx(2000, rel=0.1)
-
-
-def test_the_monitor_says_which_precision_was_reached() -> None:
-    query = sb.TopKAcross(
-        name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(300, 10),
-        repeats=1, precision=0.8,
-    )  # fmt: skip
-    monitor = sb.Monitor([query])
-    obj, stream, value = (list(column) for column in zip(*sent_by(3, 6000, 0.5, 30, 2), strict=True))
-    result = monitor.push({"key": obj, "stream": stream, "value": value})
-    said = json.loads(result.schema.metadata[PRECISION])
-    assert said == {"q": monitor.stats("q")["precision_estimated"]} and 0.7 < said["q"] <= 1.0
-    assert monitor.stats("q")["algorithm"] == "eaa-approximate"
 
 
 def test_exact_answers_carry_no_precision() -> None:

@@ -68,6 +68,15 @@ def test_the_paper_s_memory_is_enough_for_its_precision(full: bool) -> None:
     assert max(count for _, _, count in across.evaluations(setting, algorithm, 1, tidied=False)) == 69
 
 
+def test_a_precision_asked_for_is_no_dearer_than_none() -> None:
+    """On the paper's generator: reached, for less than the paper's estimate holds, which reaches more."""
+    setting = Setting(Reseeded("synthetic", "synthetic", 1000), full=True, windows=15)
+    plain = across.guessed(setting, Effort(2))
+    asked = {p: across.guessed(replace(setting, asked=p), Effort(2), precision=p) for p in (0.8, 0.95)}
+    assert all(found.precision >= p for p, found in asked.items())
+    assert asked[0.8].instances < 0.6 * plain.instances and asked[0.95].instances < 0.9 * plain.instances
+
+
 @pytest.mark.parametrize(("score", "width", "size"), [([3, 2, 1], 0, 3), ([1, 2, 3], 0, 1), ([1, 2, 3], 1, 2), ([1, 1], 0, 2)])
 def test_the_skyline_of_intervals(score: list[float], width: float, size: int) -> None:
     array = np.array(score, float)

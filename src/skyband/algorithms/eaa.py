@@ -31,15 +31,17 @@ from skyband.errors import QueryError
 from skyband.kernels import across_instances as kernel
 from skyband.kernels.across_budget import Budget
 from skyband.kernels.across_tables import LATEST, NEVER, Answers, Tuples, no_ranking
+from skyband.kernels.across_witness import TALLY, Witnesses
 from skyband.kernels.across_worth import Guess
 from skyband.kernels.tables import Windows
 from skyband.layout import grows
 
 _FIRST_ROOM = 64
-_HELD = ("ordinal", "obj", "current", "best", "values", "older", "doubted")
+_HELD = ("ordinal", "obj", "current", "best", "values", "older", "least", "doubted")
 _FLOORS = ("floor_time", "floor_obj", "floor")
-_UNBOUNDED = Budget(0, 0, 0, np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((2, 1)))
-CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, np.zeros(1), 0, _UNBOUNDED)
+_UNBOUNDED = Budget(0, 0, 0, 0, np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((2, 1)))
+NOBODY = Witnesses(0, np.zeros(1), np.ones(1, np.int64), np.zeros(TALLY))
+CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, np.zeros(1), NOBODY, _UNBOUNDED)
 
 
 def check_aggregate(aggregate: int, repeats: int) -> None:
@@ -68,6 +70,7 @@ class Instances(Across):
             best=np.zeros(room),
             values=np.zeros((room, plan.streams)),
             older=np.zeros(room, np.int64),
+            least=np.zeros(room),
             doubted=np.zeros(room, np.uint8),
             floor_time=np.zeros(3 * room, np.int64),
             floor_obj=np.zeros(3 * room, np.int64),

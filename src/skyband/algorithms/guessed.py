@@ -11,14 +11,15 @@ on a stream whose scores do not fall with time it would be outranked before long
 
 Given a memory, a number of instances, nothing is pruned but what is certain and, where there are more, what promises least
 time among the best k: `kernels.across_budget` says how that is told, from how soon objects are seen again and what values are
-like. Answers then come from these instances alone; there are never more of them when anyone looks, as a tuple that makes one too
-many makes room for itself and a 32nd of the memory.
+like. Answers then come from these instances alone; there are never more of them when anyone looks, as a tuple that makes one
+too many makes room for itself and a 32nd of the memory.
 
-Asked for a precision, it finds out by itself how bold it may be. One object in eight, a witness, is pruned only where that
-is certain; a witness that comes to rank after it would have been forgotten is one missed, and the share of such among the
-witnesses that rank is what all the others lose. When enough of them have come to rank since the margin was set, it grows by
-0.15 if that share is too large (1: nothing is guessed), or shrinks by 0.1 if it would not be even with the next one
-missed; not soon again to where it was too small.
+Asked for a precision, it forgets what promises less than a threshold, and finds out by itself how bold that may be. One object
+in eight, a witness, is pruned only where that is certain (far below the threshold fewer are kept, and count for more); what its
+instances had promised before they came to rank tells of every threshold what share of the ranks it would lose
+(`kernels.across_witness`), and the largest that loses no more than asked is taken whenever chances are estimated: up or down,
+without being tried. Until something has left the window and enough instances have come to rank, nothing is forgotten and every
+object is a witness.
 
 Paper: CIKM09 4 (margin 0, ahead 0, the default); `ahead`, the memory and the precision asked for are ours. Guarantee: none for
 one answer; the precision reached is estimated and reported where one was asked for. Cost and memory: as `eaa`, with an
@@ -41,18 +42,20 @@ from skyband.kernels import across_instances as kernel
 from skyband.kernels import samples
 from skyband.kernels.across_budget import AGES, GRID, QUANTILES, Budget
 from skyband.kernels.across_tables import Tuples
+from skyband.kernels.across_witness import DISTINCT, LOST, RANKED, TALLY, Witnesses, boldest
 from skyband.kernels.across_worth import Guess
 from skyband.layout import grows
 
 WITNESSES = 8  # one object in so many, where a precision is asked for
 _PACE = 64
-_UP, _DOWN, _FORGIVEN = 0.15, 0.1, 0.01
-_MEMORY = 0.99  # of what was counted before, at each new estimate
+_FADING = 0.97  # of what witnesses told, after a window's worth of tuples
+_LONG = 256.0  # instances of witnesses that have ranked, of which none need be remembered longer
+_TELLING = 16.0  # instances of witnesses that have ranked, from which a threshold is told
 _AHEAD = 12  # instances of the memory, besides k, for each rank below k that is still taken to be enough
 _SIGHT = 2  # times k: ranks beyond k that are looked at where there is room for so many instances only
 _SPARE = 32  # of so many places one is made free at a time, and filled again before the next are
 _RECENT = 256  # values that tell what values are like
-_ENOUGH = 3.0  # witnesses from which a share is told
+_ENOUGH = 3.0  # instances of witnesses that have ranked, from which a precision is told
 
 
 class Beliefs(NamedTuple):
@@ -63,11 +66,11 @@ class Beliefs(NamedTuple):
     often: np.ndarray  # float64 [streams]
     margin: np.ndarray  # float64 [1]
     bar: np.ndarray  # float64 [1]: the score at the rank k + ahead
-    counted: np.ndarray  # float64 [2]: witnesses that came to rank, those missed; older ones fade
-    judged: np.ndarray  # float64 [2]: the same since the margin was set
+    threshold: np.ndarray  # float64 [1]: an instance that promises less is forgotten
+    one_in: np.ndarray  # int64 [1]: one object in so many is a witness
+    tally: np.ndarray  # float64 [TALLY]: what witnesses told; older ranks fade
+    began: np.ndarray  # int64 [1]: ordinal of the first tuple
     sampled: np.ndarray  # int64 [1]: ordinal after the last tuple that the sample has seen
-    adapted: np.ndarray  # int64 [1]: when the margin was set
-    least: np.ndarray  # float64 [1]: the margin does not become smaller: there, too much was missed not long ago
     alone: np.ndarray  # see `correlation.alone`
     recent: np.ndarray  # float64 [_RECENT]: the last values, that of the ordinal i in place i % _RECENT; NaN: none
     values: np.ndarray  # float64 [QUANTILES]: what values are like
@@ -90,39 +93,44 @@ class GuessedInstances(Instances):
         if memory is not None and memory < plan.k:
             raise QueryError(f"memory={memory} instances cannot hold the best {plan.k} objects; ask for at least {plan.k}")
         if ahead is None:
-            ahead = 0 if precision is None else 3 * plan.k + 10
+            ahead = 0 if precision is None else plan.k
             if memory is not None:
                 ahead = max((memory - plan.k) // _AHEAD, 1)
-        super().__init__(plan, pace, ahead if memory is None else max(ahead, _SIGHT * plan.k))
+        promised = memory is not None or precision is not None
+        super().__init__(plan, pace, max(ahead, _SIGHT * plan.k) if promised else ahead)
         self.ahead, self.memory = ahead, memory
         self.spare = 0 if memory is None else memory // _SPARE
         self.precision = precision
         self.sample = samples.no_sample(plan.streams)
         self.stretches = correlation.no_stretches(plan.streams)
         rows = 1 << plan.streams if plan.streams <= correlation.JOINT else plan.streams
-        start = 1.0 if memory is not None else margin if precision is None else 0.5
         self.beliefs = Beliefs(
             high=np.where(np.isinf(self.rule.high), 0.0, self.rule.high),
             chance=np.ones((rows, plan.streams)),
             often=np.ones(plan.streams),
-            margin=np.array([start]),
+            margin=np.array([margin]),
             bar=np.array([-np.inf]),
-            counted=np.zeros(2),
-            judged=np.zeros(2),
+            threshold=np.zeros(1),
+            one_in=np.ones(1, np.int64),
+            tally=np.zeros(TALLY),
+            began=np.zeros(1, np.int64),
             sampled=np.zeros(1, np.int64),
-            adapted=np.zeros(1, np.int64),
-            least=np.array([-1.0]),
             alone=np.ones((plan.streams + 1, AGES + 1)),
             recent=np.full(_RECENT, np.nan),
             values=np.zeros(QUANTILES),
         )
         self._believe()
 
+    @property
+    def _by_promise(self) -> bool:
+        """Is what is kept told by what instances promise?"""
+        return self.memory is not None or self.precision is not None
+
     def _believe(self) -> None:
         beliefs, streams, room = self.beliefs, self.plan.streams, len(self.held.ordinal)
         tables = (np.zeros((streams + 1, GRID)), np.zeros((streams + 1, GRID)), np.zeros((2, room)))
-        budget = Budget(self.memory or 0, self.spare, self.ahead, beliefs.alone, beliefs.values, *tables)
-        witnesses = 0 if self.precision is None else WITNESSES
+        budget = Budget(int(self._by_promise), self.memory or 0, self.spare, self.ahead, beliefs.alone, beliefs.values, *tables)
+        witnesses = Witnesses(int(self.precision is not None), beliefs.threshold, beliefs.one_in, beliefs.tally)
         high, chance, often, margin, bar, *_ = beliefs
         ahead = len(self.held.level) - self.plan.k
         self.guess = Guess(1, high, chance, often, margin, ahead, bar, witnesses, budget)
@@ -130,7 +138,7 @@ class GuessedInstances(Instances):
     def _begin(self, ordinal: int) -> None:
         super()._begin(ordinal)
         self.held.marks[kernel.REFRESH] = ordinal + _PACE
-        self.beliefs.sampled[0] = ordinal
+        self.beliefs.began[0] = self.beliefs.sampled[0] = ordinal
 
     def _make_way(self, begin: int, tuples: Tuples) -> None:
         marks = self.held.marks
@@ -160,35 +168,25 @@ class GuessedInstances(Instances):
         self.beliefs.chance[:] = correlation.chances(self.sample, first)
         if self.plan.repeats > 1:
             self.beliefs.often[:] = np.minimum(correlation.occurrences(self.sample, self.stretches, first), self.plan.repeats)
-        if self.memory is not None:
+        if self._by_promise:
             self.beliefs.alone[:] = correlation.alone(self.sample, first, taken)
             known = self.beliefs.recent[~np.isnan(self.beliefs.recent)]
             if len(known):
                 self.beliefs.values[:] = np.quantile(known, (np.arange(QUANTILES) + 0.5) / QUANTILES)
         marks[kernel.REFRESH] = taken + pace
         if self.precision is not None:
-            self._adapt(self.precision)
+            self._adapt(self.precision, pace / max(taken - first, pace))
 
-    def _adapt(self, wanted: float) -> None:
-        """Judge the margin by the witnesses that came to rank since it was set, once a window has passed."""
-        marks, beliefs = self.held.marks, self.beliefs
-        taken, span = int(marks[kernel.TAKEN]), int(marks[kernel.TAKEN] - marks[kernel.REACH])
-        found = marks[[kernel.HITS, kernel.MISSES]]
-        marks[[kernel.HITS, kernel.MISSES]] = 0
-        beliefs.counted[:] = beliefs.counted * _MEMORY + found
-        if taken < beliefs.adapted[0] + span:
-            return  # what an earlier margin lost still shows
-        beliefs.judged[:] += found
-        hits, misses = beliefs.judged
-        if hits >= _ENOUGH and misses > (1.0 - wanted) * hits:
-            beliefs.margin[0] = beliefs.least[0] = min(beliefs.margin[0] + _UP, 1.0)
-        elif misses + 1.0 < (1.0 - wanted) * (hits + 2.0):  # it would be, even if the next one were missed
-            beliefs.margin[0] = max(beliefs.margin[0] - _DOWN, beliefs.least[0], -1.0)
-            beliefs.least[0] -= _FORGIVEN
-        else:
-            return
-        beliefs.judged[:] = 0.0
-        beliefs.adapted[0] = taken
+    def _adapt(self, wanted: float, passed: float) -> None:
+        """Take the boldest threshold that loses no more than is allowed, as far as witnesses tell; so many windows have
+        passed since it was last done."""
+        beliefs, tally = self.beliefs, self.beliefs.tally
+        if self.held.marks[kernel.REACH] > beliefs.began[0] and tally[DISTINCT] >= _TELLING:
+            allowed = (1.0 - wanted) / (1.0 - 1.0 / WITNESSES)  # of witnesses themselves nothing is lost
+            beliefs.threshold[0] = boldest(tally, allowed)
+            if beliefs.threshold[0] > 0.0:
+                beliefs.one_in[0] = WITNESSES
+        tally *= min(_FADING**passed, _LONG / max(tally[DISTINCT], 1.0))
 
     @property
     def candidates(self) -> int:
@@ -197,19 +195,18 @@ class GuessedInstances(Instances):
     @property
     def estimated_precision(self) -> float | None:
         """The share of the ranks that are right, as far as witnesses tell; None: they cannot, or nobody asked."""
-        hits, misses = self.beliefs.counted + self.held.marks[[kernel.HITS, kernel.MISSES]]
-        if self.precision is None or hits < _ENOUGH:
+        tally = self.beliefs.tally
+        if self.precision is None or tally[DISTINCT] < _ENOUGH:
             return None
-        return float(1.0 - (1.0 - 1.0 / WITNESSES) * misses / hits)
+        return float(1.0 - (1.0 - 1.0 / self.beliefs.one_in[0]) * tally[LOST] / tally[RANKED])
 
     def figures(self) -> dict[str, Any]:
         sketch_bytes = sum(array.nbytes for part in (self.sample, self.stretches) for array in part)
-        found: dict[str, Any] = {
-            "margin": float(self.beliefs.margin[0]),
-            "sketch_bytes": sketch_bytes,
-        }
+        found: dict[str, Any] = {"sketch_bytes": sketch_bytes}
         if self.precision is not None:
-            found["precision_estimated"] = self.estimated_precision
+            found |= {"threshold": float(self.beliefs.threshold[0]), "precision_estimated": self.estimated_precision}
+        elif self.memory is None:
+            found["margin"] = float(self.beliefs.margin[0])
         return super().figures() | found
 
     def alive(self) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""Which instances to keep where there is room for so many only: those that promise most time among the best k (ours).
+"""What an instance promises: time among the best k. Where there is room for so many instances only, or so large a share of the
+answers should be right, those that promise most are kept (ours).
 
 What an instance promises is the chance that it comes to rank, times the root of the time it has. One whose object was seen
 in all streams ranks, or will, for a while, if fewer than k newer objects outrank it before it ends: those that do now, and as
@@ -27,6 +28,7 @@ GRID = 64  # scores of the table, from 0 to what is enough
 class Budget(NamedTuple):
     """How many instances may be held, and what is known of those to come."""
 
+    on: int  # 0: nothing is told by promises
     most: int  # 0: as many as there are
     spare: int  # places that are made free at a time
     ahead: int
@@ -154,26 +156,31 @@ def _nth_smallest(values, count, n):
 
 
 @lean
-def forget_least(held, objects, first, stop, now, reach, size, rule, budget):
-    """Of the instances in the places [first, stop) that are not pruned (best is NaN), prune those that promise least until no
-    more than allowed are left; `size` objects stand in held.level, best first."""
-    count = 0
-    for at in range(first, stop):
-        count += held.best[at] == held.best[at]
-    most = budget.most - budget.spare
-    if count <= most:
-        return
+def weigh(held, objects, first, stop, now, reach, size, rule, budget):
+    """Write down in budget.worth[0] what the instances in the places [first, stop) promise, but for those that are pruned (best
+    is NaN); `size` objects stand in held.level, best first."""
     k, streams = rule.k, held.values.shape[1]
     enough = held.level[k - 1] if size >= k else 0.0
     bar = held.level[min(k + budget.ahead, size) - 1] if size > k else enough
     if enough > 0.0:
         _fill_table(budget, streams, rule.combine, bar, enough)
-    used = 0
     for at in range(first, stop):
         if held.best[at] == held.best[at]:
-            budget.worth[0, at] = budget.worth[1, used] = _worth_of(held, objects, at, reach, now, k, size, bar, enough, budget)
-            used += 1
-    surplus = count - most
+            budget.worth[0, at] = _worth_of(held, objects, at, reach, now, k, size, bar, enough, budget)
+
+
+@lean
+def forget_least(held, first, stop, budget):
+    """Of the instances in the places [first, stop) that are not pruned, prune those that promise least until no more than
+    allowed are left."""
+    count = 0
+    for at in range(first, stop):
+        if held.best[at] == held.best[at]:
+            budget.worth[1, count] = budget.worth[0, at]
+            count += 1
+    surplus = count - (budget.most - budget.spare)
+    if surplus <= 0:
+        return
     cut = _nth_smallest(budget.worth[1], count, surplus)
     for ties in range(2):  # those below the cut, then, the oldest first, those at it
         for at in range(first, stop):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.across_budget import forget_least, objects_above, stand_on_instances
+from skyband.kernels.across_budget import forget_least, objects_above, stand_on_instances, weigh
 from skyband.kernels.across_tables import (
     ANY_NUMBER,
     LARGEST,
@@ -24,7 +24,8 @@ from skyband.kernels.across_tables import (
     place_of_object,
     remove_ranked,
 )
-from skyband.kernels.across_worth import best_of, guess_of, is_witness
+from skyband.kernels.across_witness import count_witnesses, forget_unpromising
+from skyband.kernels.across_worth import best_of, guess_of
 from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
 from skyband.kernels.tables import SAME
@@ -41,10 +42,8 @@ STALE = 7  # may the answer differ from the last one?
 OLDEST = 8  # the last answer's scores hold until the window begins after this ordinal
 WALK = 9  # number of the last walk
 REFRESH = 10  # ordinal from which the chances are to be estimated anew
-HITS = 11  # witnesses' instances that came to rank
-MISSES = 12  # those of them that would have been missed
-PACE = 13  # tuples between two sweeps, at least
-MARKS = 14
+PACE = 11  # tuples between two sweeps, at least
+MARKS = 12
 
 LEAST_SWEEP = 16  # the usual PACE
 
@@ -58,7 +57,10 @@ class Instances(NamedTuple):
     best: np.ndarray  # float64 [room]: what it may still come to; NaN: it is pruned
     values: np.ndarray  # float64 [room, streams]: of the tuples from this one on
     older: np.ndarray  # int64 [room]: place of the object's next older instance; -1: there is none
-    doubted: np.ndarray  # uint8 [room]: bit 0: a witness that would have been pruned; bit 1: it has ranked
+    least: np.ndarray  # float64 [room]: the least it has promised, at most 1; where a precision is asked for
+    doubted: (
+        np.ndarray
+    )  # uint8 [room]: a witness's: bit 0: it would have been forgotten; bit 1: it has ranked; others: its depth
     floor_time: np.ndarray  # int64 [3 room]: ordinal of an instance, increasing
     floor_obj: np.ndarray  # int64 [3 room]
     floor: np.ndarray  # float64 [3 room]: its score
@@ -162,23 +164,17 @@ def _set_floor(held, time, obj, score):
 @tiny
 def _is_guessing(guess):
     """Is anything forgotten that might still rank? A full margin forgets nothing, whatever is known of values and repeats."""
-    return guess.on != 0 and (guess.margin[0] < 1.0 or guess.budget.most > 0)
+    return guess.on != 0 and (guess.margin[0] < 1.0 or guess.budget.on != 0)
 
 
 @lean
 def _is_pruned(held, objects, at, level, rule, guess):
-    """Can the instance no longer reach the level? Where that is guessed, a witness stays as long as it is not certain."""
+    """Can the instance no longer reach the level, or is it not expected to?"""
     certain = held.best[at] < level
-    if certain or not _is_guessing(guess) or guess.budget.most > 0:
+    if certain or not _is_guessing(guess) or guess.budget.on:
         return certain
-    obj = held.obj[at]
-    likely = guess_of(held.values, at, objects.count, obj, rule, guess)
-    if likely >= level and likely >= guess.bar[0]:
-        return False
-    if guess.witnesses > 0 and is_witness(objects.life[obj], guess.witnesses):
-        held.doubted[at] |= 1
-        return False
-    return True
+    likely = guess_of(held.values, at, objects.count, held.obj[at], rule, guess)
+    return likely < level or likely < guess.bar[0]
 
 
 @lean
@@ -196,14 +192,18 @@ def sweep(held, objects, rule, guess):
         if _is_pruned(held, objects, first, level, rule, guess):
             held.best[first] = np.nan
             continue
-        if guess.budget.most > 0:
+        if guess.budget.on:
             guess.budget.worth[0, first] = objects_above(held.level, size, score)
         if size < wide or score >= held.level[wide - 1]:
             size = _raise_level(held, objects, size, wide, obj, score, walk)
     if guess.ahead > 0:
         guess.bar[0] = held.level[wide - 1] if size == wide else -np.inf
-    if guess.budget.most > 0:
-        forget_least(held, objects, first, stop, marks[TAKEN], reach, size, rule, guess.budget)
+    if guess.budget.on:
+        weigh(held, objects, first, stop, marks[TAKEN], reach, size, rule, guess.budget)
+        if guess.witnesses.on:
+            forget_unpromising(held, objects, first, stop, guess.budget.worth[0], guess.witnesses)
+        else:
+            forget_least(held, first, stop, guess.budget)
     for at in range(stop):
         objects.head[held.obj[at]] = -1
     if _is_guessing(guess) and rule.repeats == ANY_NUMBER:
@@ -213,14 +213,14 @@ def sweep(held, objects, rule, guess):
         if held.best[at] == held.best[at]:
             obj = held.obj[at]
             held.ordinal[kept], held.obj[kept], held.current[kept] = held.ordinal[at], obj, held.current[at]
-            held.best[kept], held.doubted[kept] = held.best[at], held.doubted[at]
+            held.best[kept], held.least[kept], held.doubted[kept] = held.best[at], held.least[at], held.doubted[at]
             for x in range(held.values.shape[1]):
                 held.values[kept, x] = held.values[at, x]
             held.older[kept] = objects.head[obj]
             objects.head[obj] = kept
             kept += 1
     marks[STOP], marks[SINCE] = kept, 0
-    if guess.budget.most > 0:
+    if guess.budget.on:
         marks[FLOORS] = marks[KEPT] = stand_on_instances(held, kept)
         marks[STALE] = 1
 
@@ -271,7 +271,8 @@ def _add(held, objects, rule, obj, stream, value, ordinal, reach):
         values[new, x] = 0.0
     values[new, stream] = value
     alone = combined(values, new, rule.combine)
-    held.ordinal[new], held.obj[new], held.current[new], held.doubted[new] = ordinal, obj, alone, 0
+    held.ordinal[new], held.obj[new], held.current[new] = ordinal, obj, alone
+    held.least[new], held.doubted[new] = 1.0, 0
     held.best[new] = best_of(values, new, objects.count, obj, rule)
     held.older[new] = objects.head[obj]
     objects.head[obj] = new
@@ -353,21 +354,6 @@ def _read(held, objects, found, k, first):
 
 
 @lean
-def _audit(held, objects, top, guess):
-    """Count the instances of witnesses that rank for the first time, and those of them that a guess would have lost."""
-    for rank in range(top.size[0]):
-        obj = top.obj[rank]
-        if is_witness(objects.life[obj], guess.witnesses):
-            at = objects.head[obj]
-            while at >= 0 and held.ordinal[at] > top.time[rank]:
-                at = held.older[at]
-            if at >= 0 and held.ordinal[at] == top.time[rank] and held.doubted[at] & 2 == 0:
-                held.marks[HITS] += 1
-                held.marks[MISSES] += held.doubted[at] & 1
-                held.doubted[at] |= 2
-
-
-@lean
 def run(held, objects, top, found, tuples, begin, windows, start, used, answers, rule, guess):
     """Take tuples and answer windows from `start` on. Returns (windows answered, places of answers used): all of them, or
     those before room, or chances, are wanting."""
@@ -385,6 +371,6 @@ def run(held, objects, top, found, tuples, begin, windows, start, used, answers,
                 marks[OLDEST] = min(marks[OLDEST], top.time[rank])
         else:
             answers.begin[at], answers.size[at] = used, SAME
-        if guess.on and guess.witnesses > 0:
-            _audit(held, objects, top, guess)
+        if guess.witnesses.on:
+            count_witnesses(held, objects, top, guess.witnesses)
     return windows.end.shape[0], used

@@ -8,6 +8,7 @@ import numpy as np
 
 from skyband.kernels.across_budget import Budget
 from skyband.kernels.across_tables import ADD, MAX, MEAN
+from skyband.kernels.across_witness import Witnesses
 from skyband.kernels.jit import lean, tiny
 
 _EPSILON = 2.0**-52
@@ -23,7 +24,7 @@ class Guess(NamedTuple):
     margin: np.ndarray  # float64 [1]: added to every chance; from 1 on nothing is guessed
     ahead: int  # what cannot reach the rank k + ahead now is not expected to reach the rank k later; 0: it is
     bar: np.ndarray  # float64 [1]: the score at that rank
-    witnesses: int  # one object in so many is kept as long as an exact algorithm would; 0: none
+    witnesses: Witnesses
     budget: Budget
 
 
@@ -82,9 +83,3 @@ def guess_of(values, at, count, obj, rule, guess):
                 value = max(value, min(likely, 1.0) * guess.high[x])
         total = _total(total, value, rule.combine)
     return total / streams if rule.combine == MEAN else total
-
-
-@tiny
-def is_witness(life, one_in):
-    """One life in so many, chosen at random but the same way every time."""
-    return ((life & 0xFFFFFFFF) * 1640531527 >> 20) % one_in == 0

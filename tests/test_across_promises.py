@@ -1,0 +1,197 @@
+"""What instances promise: a memory that is kept to, a precision that is reached, and the witnesses that tell."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import skyband as sb
+from across_harness import SENT, expected, feed, made, question, right, sent_by
+from skyband.errors import QueryError
+from skyband.kernels import across_instances, across_witness
+from skyband.monitor import PRECISION
+
+
+@pytest.mark.parametrize("more", [{}, {"combine": "mean"}, {"combine": "max"}, {"repeats": 2, "aggregate": "max"}])
+def test_a_memory_is_kept_to_and_enough_of_it_is_exact(more: dict[str, Any]) -> None:
+    query = question(5, 300, 10, 3, **{"repeats": 1, **more})
+    sent = SENT[:1500]
+    exact = made("eaa", query)
+    feed(exact, query, sent)
+    whole = made("eaa-approximate", query, memory=1000)
+    assert feed(whole, query, sent) == expected(query, sent)
+    half = made("eaa-approximate", query, memory=exact.candidates // 2)
+    assert right(half, query, sent, 40) > 0.75
+    half.check_invariants()
+
+
+@given(st.integers(5, 80), st.sampled_from([1, 2, None]), st.integers(1, 50), st.integers(0, 99))
+@settings(max_examples=25)
+def test_a_memory_is_never_exceeded(memory: int, repeats: int | None, slide: int, seed: int) -> None:
+    """Looked at after every few tuples, and after a restore: instances, floors and what is found in the top."""
+    query = question(5, 200, slide, 3, repeats=repeats)
+    algorithm = made("eaa-approximate", query, memory=memory)
+    generator = np.random.default_rng(seed)
+    columns = (generator.integers(0, 150, 800), generator.integers(0, 3, 800), generator.random(800))
+    sent = [(int(o), int(x), float(v)) for o, x, v in zip(*columns, strict=True)]
+    upto, most = 0, 0
+    while upto < len(sent):
+        upto += int(generator.integers(1, 12))
+        feed(algorithm, query, sent[:upto])
+        most = max(most, algorithm.candidates)
+        assert algorithm.candidates == len(algorithm.instances()) <= memory
+        assert algorithm.held.marks[across_instances.FLOORS] <= memory
+        if upto % 50 == 0:
+            again = made("eaa-approximate", query, memory=memory)
+            again.restore(algorithm.snapshot())
+            algorithm = again
+    assert most == memory
+
+
+def test_a_monitor_shows_no_more_than_the_memory() -> None:
+    query = sb.TopKAcross(
+        name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(600, 10),
+        ranges=(0, 1), repeats=1, algorithm="eaa-approximate(memory=40)",
+    )  # fmt: skip
+    monitor = sb.Monitor([query])
+    obj, stream, value = (np.array(column) for column in zip(*SENT, strict=True))
+    for begin in range(0, len(obj), 7):
+        part = slice(begin, begin + 7)
+        monitor.push({"key": obj[part], "stream": stream[part], "value": value[part]})
+        assert monitor.stats("q")["candidates"] <= 40
+
+
+def test_what_promises_most_is_kept() -> None:
+    """At a third of the instances that the paper's estimate holds, this one is right more often than that with a margin."""
+    query = question(5, 600, 20, 3, repeats=1)
+    bold = made("eaa-approximate", query, margin=-0.3, ahead=5)
+    by_margin = right(bold, query, SENT, 40)
+    kept = made("eaa-approximate", query, memory=bold.candidates)
+    assert right(kept, query, SENT, 40) > by_margin + 0.1
+
+
+@given(st.lists(st.integers(1, 900), max_size=4), st.sampled_from([{"memory": 5}, {"memory": 40}, {"precision": 0.6}]))
+@settings(max_examples=10)
+def test_what_is_kept_depends_on_the_tuples_alone(cuts: list[int], options: dict[str, Any]) -> None:
+    query, sent = question(5, 100, 7, 3, repeats=1), SENT[:900]
+    whole, parts = (made("eaa-approximate", query, **options) for _ in range(2))
+    found = feed(whole, query, sent)
+    cut = []
+    for upto in [*sorted(cuts), len(sent)]:
+        cut += feed(parts, query, sent[:upto])
+        again = made("eaa-approximate", query, **options)
+        again.restore(parts.snapshot())
+        parts = again
+    assert cut == found and parts.instances() == whole.instances() and parts.figures() == whole.figures()
+
+
+def test_a_memory_that_cannot_be_is_refused() -> None:
+    with pytest.raises(QueryError, match="memory=4 instances cannot hold the best 5"):
+        made("eaa-approximate", question(5, 300, 10, 3), memory=4)
+
+    def ask(algorithm: str, **more: Any) -> None:
+        sb.TopKAcross(
+            name="q",
+            k=5,
+            key="k",
+            stream="s",
+            value="v",
+            streams=(0, 1),
+            window=sb.CountWindow(30),
+            algorithm=algorithm,
+            **more,
+        )
+
+    with pytest.raises(QueryError, match=r"memory=4 .* at least 5"):
+        ask("eaa-approximate(memory=4)")
+    with pytest.raises(QueryError, match="one of memory, margin and precision"):
+        ask("eaa-approximate(memory=20)", precision=0.9)
+    with pytest.raises(QueryError, match="one of memory, margin and precision"):
+        ask("eaa-approximate(memory=20, margin=0.5)")
+
+
+@pytest.mark.parametrize("precision", [0.7, 0.9])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_precision_asked_for_is_reached_and_reported(precision: float, known: bool) -> None:
+    """Also where neither the largest value nor a bound on repetitions is known."""
+    query = question(5, 300, 10, 3, repeats=1 if known else None)
+    algorithm = made("eaa-approximate", query, 1.0 if known else math.inf, precision=precision)
+    sent = sent_by(3, 8000, 0.5, 30, 2)
+    reached = right(algorithm, query, sent, 100)
+    figures = algorithm.figures()
+    assert reached >= precision - 0.02
+    assert reached - 0.2 < figures["precision_estimated"] < reached + 0.1
+    assert figures["threshold"] > 0.0 and "margin" not in figures
+    assert figures["sketch_bytes"] < 200_000
+    algorithm.check_invariants()
+
+
+def test_who_asks_for_less_holds_less() -> None:
+    """And no more than who names no precision, whose answers are better than that."""
+    query, sent = question(5, 600, 20, 3, repeats=1), sent_by(3, 9000, 0.5, 30, 5)
+    held = []
+    for options in ({"precision": 0.7}, {"precision": 0.9}, {}, {"margin": 1.0}):
+        algorithm = made("eaa-approximate", query, **options)
+        sizes = []
+        for upto in range(4500, len(sent) + 1, 300):
+            feed(algorithm, query, sent[:upto])
+            sizes.append(algorithm.candidates)
+        held.append(float(np.mean(sizes)))
+    assert held == sorted(held) and held[0] < 0.7 * held[2]
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.9])
+def test_a_threshold_follows_what_is_missed(threshold: float) -> None:
+    """Wherever it starts, it ends where about as much is missed as may be."""
+    query = question(5, 300, 10, 3, repeats=1)
+    algorithm = made("eaa-approximate", query, precision=0.8)
+    feed(algorithm, query, sent_by(3, 500, 0.5, 30, 3))
+    algorithm.beliefs.threshold[0], algorithm.beliefs.one_in[0] = threshold, 8
+    feed(algorithm, query, sent_by(3, 12_000, 0.5, 30, 3))
+    assert 0.001 < algorithm.figures()["threshold"] < 0.2
+
+
+def test_the_boldest_threshold_by_hand() -> None:
+    """Of 100 ranks, those of 50 instances: 80 had promised 1/2 or more, 15 down to 1/8, 5 next to nothing."""
+    tally = np.zeros(across_witness.TALLY)
+    tally[[across_witness.step_of(promise) for promise in (0.6, 0.2, 0.0)]] = 80, 15, 5
+    tally[[across_witness.RANKED, across_witness.DISTINCT]] = 100, 50
+    losing = {lost: across_witness.boldest(tally, lost) for lost in (0.02, 0.10, 0.3)}
+    assert losing[0.02] == 0.0  # the 5 are too many, and more so if the next one were lost
+    assert 0.1 < losing[0.10] <= 0.2  # the 5 are lost, the 15 are not
+    assert 0.2 < losing[0.3] <= 0.6
+    steps = [across_witness.step_of(2.0**-x) for x in range(17)]
+    assert steps == [*range(0, 64, 4), 63] and across_witness.step_of(1.0) == 0
+
+
+def test_witnesses_far_below_the_threshold_are_fewer_and_count_for_more() -> None:
+    depths = [across_witness.depth_of(promise, 0.32) for promise in (0.3, 0.08, 0.07, 0.02, 0.01, 0.005, 0.004, 0.0)]
+    assert depths == [0, 0, 1, 1, 2, 2, 3, 3]
+    kept = [sum(across_witness.is_witness(life, 8 << depth) for life in range(64_000)) for depth in range(4)]
+    assert kept == pytest.approx([8000, 4000, 2000, 1000], rel=0.1)
+    assert all(across_witness.is_witness(life, 8) for life in range(64_000) if across_witness.is_witness(life, 64))
+
+
+def test_witnesses_are_one_in_so_many() -> None:
+    chosen = sum(across_witness.is_witness(life, 8) for life in range(16_000))
+    assert chosen == pytest.approx(2000, rel=0.1)
+    assert all(across_witness.is_witness(life, 1) for life in range(100))
+
+
+def test_the_monitor_says_which_precision_was_reached() -> None:
+    query = sb.TopKAcross(
+        name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(300, 10),
+        repeats=1, precision=0.8,
+    )  # fmt: skip
+    monitor = sb.Monitor([query])
+    obj, stream, value = (list(column) for column in zip(*sent_by(3, 6000, 0.5, 30, 2), strict=True))
+    result = monitor.push({"key": obj, "stream": stream, "value": value})
+    said = json.loads(result.schema.metadata[PRECISION])
+    assert said == {"q": monitor.stats("q")["precision_estimated"]} and 0.7 < said["q"] <= 1.0
+    assert monitor.stats("q")["algorithm"] == "eaa-approximate"
