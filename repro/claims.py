@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from repro import cikm09, icde12, sigmod06, tkde17, tods15, tods15_claims
+from repro import cikm09, cikm09_claims, icde12, sigmod06, tkde17, tods15, tods15_claims
 from repro.claim import NOISE, Claim
 from repro.experiment import Cell, Experiment, lines_of
 from repro.relations import RELATIONS, Line, mean
@@ -151,7 +151,7 @@ CLAIMS: tuple[Claim, ...] = (
     *tods15_claims.CLAIMS,
     *sigmod06.CLAIMS,
     *icde12.CLAIMS,
-    *cikm09.CLAIMS,
+    *cikm09_claims.CLAIMS,
 )
 
 
