@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import skyband as sb
 from played import reloaded
 from skyband.changes import fold
 from skyband.lanes import CrowdLane
+from skyband.saving import monitor_to_bytes
 
 SCORES = {
     "x": lambda x, y: x,
@@ -123,6 +125,12 @@ def watched(**more: Any) -> sb.Monitor:
     return monitor
 
 
+def keyed(name: Callable[[int], Any]) -> sb.Monitor:
+    monitor = sb.Monitor([sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(4))], key="id")
+    monitor.push({"id": [name(number) for number in (1, 2, 3, 4)], "x": [5.0, 9.0, 7.0, 1.0]})
+    return monitor
+
+
 def test_a_deleted_row_leaves_and_the_next_best_enters_at_once() -> None:
     monitor = watched()
     changes = monitor.delete([2])
@@ -189,6 +197,113 @@ def test_keys_that_cannot_be_used_change_nothing(tmp_path: Path) -> None:
     monitor.save(tmp_path / "state")
     loaded = sb.Monitor.load(tmp_path / "state")
     assert loaded.delete([3])["id"].to_pylist() == monitor.delete([3])["id"].to_pylist() == [3, 1]
+
+
+def frame(**columns: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(columns)
+
+
+@pytest.mark.parametrize("keys", ["numbers", "texts"])
+def test_keys_may_come_in_any_iterable(keys: str) -> None:
+    number = {"numbers": int, "texts": str}[keys]
+    kinds: list[Callable[[list[Any]], Any]] = [list, tuple, set, iter, np.array, pa.array]
+    for made in kinds:
+        monitor = keyed(number)
+        assert monitor.delete(made([number(2), number(77)]))["id"].to_pylist() == [number(2), number(1)], made
+        assert (monitor.stats("q")["deleted"], monitor.stats("q")["not_found"]) == (1, 1)
+        monitor.push({"id": [number(2)], "x": [8.0]})  # the key is free again
+        assert monitor.top("q")["id"].to_pylist() == [number(2), number(3)]
+    for several in (
+        (number(key) for key in [2]),
+        frame(id=[number(2)])["id"],
+        frame(id=[number(2)])["id"].astype("category"),
+        pa.chunked_array([[number(2)], [number(2)]]),
+        pa.array([number(2)]).dictionary_encode(),
+        [None, number(2)],
+        range(2, 3) if keys == "numbers" else ["2"],
+    ):
+        monitor = keyed(number)
+        assert monitor.delete(several)["event"].to_pylist() == ["leave", "enter"]
+        assert monitor.top("q")["id"].to_pylist() == [number(3), number(1)]
+
+
+def test_whole_numbers_may_be_written_as_floats_and_reach_beyond_int64() -> None:
+    monitor = watched()
+    monitor.delete([2.0])
+    monitor.delete(np.array([3.0]))
+    assert monitor.top("q")["id"].to_pylist() == [1, 4]
+    wide = sb.Monitor([sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(4))], key="id")
+    wide.delete([2**63])
+    wide.push({"id": np.array([1, 2**63, 2**64 - 1], np.uint64), "x": [1.0, 2.0, 3.0]})
+    wide.delete([2**64 - 1, 2**63, 5])
+    assert wide.top("q")["id"].to_pylist() == [1] and wide.stats("q")["not_found"] == 2
+
+
+ONE = r"got {}; to delete one row: delete\(\[{}\]\)"
+BAD = [
+    ("numbers", [2.9], "truncated"),
+    ("numbers", [1, 2.9], "truncated"),
+    ("numbers", np.array([2.9]), "truncated"),
+    ("numbers", np.array([math.nan]), "truncated"),
+    ("numbers", [True], "got keys of type bool"),
+    ("numbers", ["2"], "got keys of type string"),
+    ("numbers", np.array(["2"]), "got keys of type string"),
+    ("numbers", [2, "3"], "takes keys of the column 'id', of type int64"),
+    ("numbers", [2, object()], "takes keys of the column 'id'"),
+    ("numbers", [[2]], "got keys of type list"),
+    ("numbers", np.array([[2]]), "1-dimensional"),
+    ("numbers", pa.chunked_array([pa.array([2], pa.timestamp("s"))]), "got keys of type timestamp"),
+    ("numbers", [2**70], "too large"),
+    ("numbers", 2, ONE.format(2, 2)),
+    ("numbers", 2.9, "got 2.9; to delete one row"),
+    ("numbers", np.int64(2), r"to delete one row: delete\(\[np.int64\(2\)\]\)"),
+    ("numbers", np.array(2), "to delete one row"),
+    ("numbers", None, "got None$"),
+    ("texts", [2], "got keys of type int64"),
+    ("texts", [2.0], "got keys of type int64"),
+    ("texts", [b"2"], "got keys of type binary"),
+    ("texts", ["\ud800"], "surrogates"),
+    ("texts", "23", ONE.format("'23'", "'23'")),
+    ("texts", b"23", ONE.format("b'23'", "b'23'")),
+    ("texts", bytearray(b"23"), "to delete one row"),
+    ("texts", {"id": ["2"]}, "got a dict; give its column of keys alone"),
+    ("texts", pa.table({"2": ["2"]}), "got a Table; give its column of keys alone"),
+    ("texts", frame(id=["2"]), "got a DataFrame; give its column of keys alone"),
+]
+
+
+@pytest.mark.parametrize(("kind", "keys", "text"), BAD, ids=[f"{kind}-{at}" for at, (kind, _, _) in enumerate(BAD)])
+def test_what_are_no_keys_is_refused_and_changes_nothing(kind: str, keys: Any, text: str) -> None:
+    monitor = keyed({"numbers": int, "texts": str}[kind])
+    before = monitor_to_bytes(monitor)
+    with pytest.raises(sb.SchemaError, match=text):
+        monitor.delete(keys)
+    assert monitor_to_bytes(monitor) == before
+
+
+@pytest.mark.parametrize("keys", [5, 5.5, "abc", b"abc", None, {"id": [1]}, [2.5], [True], [b"a"], [1, "a"], ...], ids=repr)
+def test_the_same_is_refused_before_the_first_row(keys: Any) -> None:
+    monitor = sb.Monitor([sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(4))], key="id")
+    with pytest.raises(sb.SchemaError, match=r"delete\(\) takes keys"):
+        monitor.delete(keys)
+    for unknown in (["a", "b"], (key for key in [7]), []):
+        assert monitor.delete(unknown).num_rows == 0
+    monitor.push({"id": [1], "x": [1.0]})
+    assert (monitor.stats("q")["deleted"], monitor.stats("q")["not_found"]) == (0, 3)
+
+
+def test_an_error_among_the_keys_changes_nothing() -> None:
+    def broken() -> Any:
+        yield 2
+        raise RuntimeError("no more")
+
+    monitor = watched()
+    before = monitor_to_bytes(monitor)
+    with pytest.raises(RuntimeError, match="no more"):
+        monitor.delete(broken())
+    assert monitor_to_bytes(monitor) == before
 
 
 def test_deletions_in_any_order_among_many_rows() -> None:

@@ -7,7 +7,7 @@ pieces are joined.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,24 +75,17 @@ class LiveKeys:
             self._pieces.append((joined[0][order], joined[1][order]))
         self.deleted = self.deleted[self.deleted.searchsorted(live_from) :]
 
-    def delete(self, keys: Any, schema: pa.Schema, live_from: int, keys_of: Finder) -> np.ndarray:
-        """Forget the live rows with these keys; their arrival numbers, increasing. Keys of no live row are counted."""
-        kind = schema.field(self.column).type
-        try:
-            if isinstance(keys, pa.ChunkedArray):
-                keys = plain_keys(keys)
-            wanted = keys.cast(kind) if isinstance(keys, pa.Array) else pa.array(keys, kind)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as problem:
-            raise SchemaError(
-                f"delete() takes keys of the column {self.column!r}, of type {kind}, in a list or array: {problem}"
-            ) from None
-        wanted = pc.unique(wanted.drop_null())
-        found = self._find(wanted, _numbers(wanted), live_from, keys_of)
-        gone = np.sort(found[found != NOT_FOUND])
+    def found(self, wanted: pa.Array, live_from: int, keys_of: Finder) -> np.ndarray:
+        """Arrival numbers, increasing, of the live rows with these keys, which `read_keys` gave. Changes nothing."""
+        distinct = pc.unique(wanted.drop_null())
+        found = self._find(distinct, _numbers(distinct), live_from, keys_of)
+        return np.sort(found[found != NOT_FOUND])
+
+    def forget(self, gone: np.ndarray, asked: int) -> None:
+        """The rows `gone` are live no more, of as many as were asked for; keys of no live row are counted."""
         self.deleted = np.union1d(self.deleted, gone)
         self.rows_deleted += len(gone)
-        self.not_found += len(keys) - len(gone)
-        return gone
+        self.not_found += asked - len(gone)
 
     def _live(self, seq: np.ndarray, live_from: int) -> np.ndarray:
         """Which rows are neither expired nor deleted."""
@@ -131,6 +124,58 @@ class LiveKeys:
         self._pieces = [(arrays["keys.number"][order], arrays["keys.seq"][order])] if len(order) else []
         self.deleted = arrays["keys.deleted"]
         self.rows_deleted, self.not_found = counts["deleted"], counts["not_found"]
+
+
+def read_keys(keys: Any, column: str, kind: pa.DataType | None) -> pa.Array:
+    """The keys that delete() was given, as values of the key column's type (None: not known yet); SchemaError when they are
+    none. No number is rounded and no text read as a number: either could name another row."""
+    listed = _listed(keys)
+    try:
+        return _as_keys(_array_of(listed), kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+        what = "whole numbers or texts" if kind is None else f"of type {kind}"
+        raise SchemaError(f"delete() takes keys of the column {column!r}, {what}, in a list or array: {problem}") from None
+
+
+def _listed(keys: Any) -> Any:
+    """What an Arrow array can be made of; SchemaError when these are not several keys."""
+    if isinstance(keys, Mapping) or hasattr(keys, "columns"):
+        raise SchemaError(f"delete() takes keys in a list or array, got a {type(keys).__name__}; give its column of keys alone")
+    several = isinstance(keys, Iterable) and not isinstance(keys, str | bytes | bytearray | memoryview)
+    if not several or getattr(keys, "ndim", 1) == 0:
+        remedy = "" if keys is None else f"; to delete one row: delete([{keys!r}])"
+        raise SchemaError(f"delete() takes keys in a list or array, got {keys!r}{remedy}")
+    return keys if isinstance(keys, pa.Array | pa.ChunkedArray) or hasattr(keys, "__array__") else list(keys)
+
+
+def _array_of(listed: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(listed, pa.Array | pa.ChunkedArray):
+        return listed
+    try:
+        return pa.array(listed)
+    except OverflowError:  # whole numbers beyond int64
+        if not all(isinstance(key, int | np.integer) for key in listed if key is not None):
+            raise
+        return pa.array(listed, pa.uint64())
+
+
+def _as_keys(values: pa.Array | pa.ChunkedArray, kind: pa.DataType | None) -> pa.Array:
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_floating(values.type):
+        values = values.cast(pa.int64())  # raises for what is no whole number
+    if kind is None:
+        kind = values.type if _is_text(values.type) or pa.types.is_integer(values.type) else pa.int64()
+    fits = _is_text(values.type) if _is_text(kind) else pa.types.is_integer(values.type)
+    if not fits and not pa.types.is_null(values.type):
+        raise TypeError(f"got keys of type {values.type}")
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    return values.cast(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def _numbers(keys: pa.Array) -> np.ndarray:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from skyband.batches import check_keepable, conform, to_table, with_types_for_nulls
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError, StateError
-from skyband.keys import LiveKeys
+from skyband.keys import LiveKeys, read_keys
 from skyband.lanes import NEVER, Lane, Place, Rows
 from skyband.query import Query
 from skyband.results import Part, ResultTable, top_table
@@ -222,18 +222,18 @@ class Monitor:
         """Take the rows with these keys out of every window, at once: the result rows of the windows that ended last, where
         such a row ranked.
 
-        `keys`: a list or array of values of the column named by `key=`. Keys of no live row are counted, see `stats`.
+        `keys`: values of the column named by `key=`, in a list, array or other iterable; those of no live row are counted, see
+        `stats`.
         """
         self._usable()
         if self._keys is None:
             raise StateError("this monitor's rows have no keys to delete them by; name their column: Monitor(..., key='...')")
-        if self._schema is None:
-            self._keys.not_found += len(keys)
-            return self._results([])
-        gone = self._keys.delete(keys, self._schema, self._live_from(), self._stored_keys)
+        kind = None if self._schema is None else self._schema.field(self._keys.column).type
+        wanted = read_keys(keys, self._keys.column, kind)
+        gone = self._keys.found(wanted, self._live_from(), self._stored_keys)
         with self._all_or_nothing():
-            parts = [(lane, *lane.delete(gone)) for lane in self._lanes] if len(gone) else []
-            return self._results(parts)
+            self._keys.forget(gone, len(wanted))
+            return self._results([(lane, *lane.delete(gone)) for lane in self._lanes] if len(gone) else [])
 
     def _take_schema(self, schema: pa.Schema, clock: Clock | None, allowed: int) -> None:
         if schema is not self._schema:
