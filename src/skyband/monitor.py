@@ -262,13 +262,19 @@ class Monitor:
 
     def _remember(self, base: int, table: pa.Table) -> None:
         """Keep the payload of the new rows that can still win; now and then forget those that no longer can."""
-        self._store.remember(base, table, united(lane.needed(base) for lane in self._lanes))
+        self._store.remember(base, table, self._needed(base))
         self._store.forget_before(self._live_from())
         self._forget()
 
+    def _needed(self, base: int = 0) -> np.ndarray:
+        """Arrival numbers, from `base` on, of the rows whose payload is kept: with keys, of all that may be deleted."""
+        if self._keys is not None:
+            return np.arange(max(base, self._live_from()), self._seen)
+        return united(lane.needed(base) for lane in self._lanes)
+
     def _forget(self) -> None:
         if self._store.is_full:
-            self._store.forget_all_but(united(lane.needed() for lane in self._lanes))
+            self._store.forget_all_but(self._needed())
 
     def shrink(self) -> None:
         """Forget at once every row that cannot win any more, instead of now and then: before state is written down."""
@@ -276,7 +282,7 @@ class Monitor:
         if self._schema is not None:
             for lane in self._lanes:
                 lane.shrink()
-            self._store.forget_all_but(united(lane.needed() for lane in self._lanes))
+            self._store.forget_all_but(self._needed())
 
     def advance(self, time: Any) -> pa.Table:
         """Move the watermark to `time` without rows: no row before it is expected any more."""

@@ -69,13 +69,17 @@ def deleting(query: Query) -> str:
     if not isinstance(query, TopK | Threshold):
         raise QueryError(f"{what} a {type(query).__name__} cannot do without rows it has dropped; ask it in another monitor")
     if not entry(algorithm).deletions:
-        able = ", ".join(repr(row.name) for row in TABLE if row.deletions)
+        able = ", ".join(repr(row.name) for row in TABLE if row.deletions and row.name != "above")
         raise QueryError(f"{what} {algorithm!r} cannot do without rows it has dropped; use one of {able}, or 'auto'")
-    if not isinstance(query.window, CountWindow) or query.emit == "snapshots" or query.error > 0:
-        raise QueryError(f"{what} that needs a CountWindow, another emit than 'snapshots', and error=0")
+    if not isinstance(query.window, CountWindow) or query.error > 0:
+        raise QueryError(f"{what} that needs a CountWindow and error=0")
+    if "core" not in entry(algorithm).options:
+        return algorithm
+    if query.emit == "snapshots":
+        raise QueryError(f"{what} {algorithm!r} then needs another emit than 'snapshots'; use that, or algorithm='oracle'")
     tree = as_tree(query.score)
     if tree is None or not tree.columns():
-        raise QueryError(f"{what} that needs a score that is no callable and names a column, got {query.score!r}")
+        raise QueryError(f"{what} {algorithm!r} needs a score that is no callable and names a column, got {query.score!r}")
     return algorithm
 
 

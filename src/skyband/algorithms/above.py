@@ -4,7 +4,7 @@ Rows below the bound come without a score, so nothing has to be compared: what c
 held, what has left the window is dropped.
 
 Paper: SIGMOD06 section 7 (threshold queries). Guarantee: exact. Cost: O(log m) a row let in, O(m) for a window that differs
-from the one before, with m rows in the answer. Memory: the answer.
+from the one before, with m rows in the answer; O(m) for rows that are deleted. Memory: the answer.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Above(Ranked):
     """One query; the plan's k says nothing."""
 
     growing = grows("state", room=("score", "ordinal")) | dict.fromkeys(("tops.score", "tops.ordinal"), "* ranks")
+    deletes = True
     _state: kernel.Kept
 
     def _empty(self) -> kernel.Kept:
@@ -47,6 +48,18 @@ class Above(Ranked):
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
         return int(kernel.run(self._state, self.tops, begin, scores, windows, start, self._most, results))
+
+    def delete(self, ordinals: np.ndarray, windows: Windows) -> Results:
+        """What is held is the last answer: rows are left out of both."""
+        score, ordinal, marks = self._state
+        stays = np.flatnonzero(~np.isin(ordinal[: self.candidates], ordinals))
+        count = len(stays)
+        score[:count], ordinal[:count] = score[stays], ordinal[stays]
+        marks[kernel.COUNT], marks[kernel.OLDEST] = count, ordinal[:count].min(initial=kernel.NEVER)
+        self.tops.score[0, :count], self.tops.ordinal[0, :count] = score[:count], ordinal[:count]
+        self.tops.count[0] = count
+        answered = len(windows.query)
+        return Results(np.zeros(answered, np.int64), np.full(answered, count), score[:count].copy(), ordinal[:count].copy())
 
     @property
     def candidates(self) -> int:

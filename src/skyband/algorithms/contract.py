@@ -17,6 +17,8 @@ The clauses, and who checks them (O: against the oracle, C: by the contract suit
  6. `snapshot` then `restore`, between any two calls, continues as if nothing had happened. (C)
  7. Memory depends on the rows of the widest window, never on how long the stream has run. (C)
  8. `check_invariants` asserts every structural property and shows the state when one is broken. (C)
+ 9. A structure that `deletes` drops no row of a window that has a score, so that rows can be taken out of every window
+    between two calls: from then on answers are those of a stream in which they had no score. (O)
 """
 
 from __future__ import annotations
@@ -79,6 +81,7 @@ class Ranked(ABC):
     wants_panes: ClassVar[bool] = False  # needs `panes` in advance()
     tells_changes: ClassVar[bool] = False  # takes `changes` in advance()
     growing: ClassVar[Mapping[str, str]] = {}  # of the fields of a snapshot those whose extents the plan does not fix
+    deletes: ClassVar[bool] = False  # has `delete`
     _state: Any  # a NamedTuple of numpy arrays: all there is to remember besides `tops` and `next`
     _ceilings: Ceilings  # of the rows being taken
     _changes: np.ndarray  # bool: which queries' answers are told by what differs
@@ -156,6 +159,11 @@ class Ranked(ABC):
         Returns the number of the first window not answered. Must leave `tops` and the state so that a next
         `_run` (with an emptied `results`) goes on there.
         """
+
+    def delete(self, ordinals: np.ndarray, windows: Windows) -> Results:
+        """Rows are in no window any more, if they were in one; the answers of `windows`, the last of each query in whose
+        answer such a row stood, without them."""
+        raise AssertionError(f"{type(self).__name__} cannot delete rows")
 
     @property
     @abstractmethod

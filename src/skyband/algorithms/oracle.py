@@ -28,6 +28,7 @@ class Oracle(Ranked):
 
     shares = True
     growing = grows("state", rows=("scores",))
+    deletes = True
 
     def _empty(self) -> OracleState:
         return OracleState(np.zeros(0), np.zeros(1, np.int64), np.zeros(len(self.plan.ks), np.int64))
@@ -45,18 +46,35 @@ class Oracle(Ranked):
             k = self.plan.ks[query]
             if used + k > len(results.score):
                 return at
-            held = state.scores[first - state.first[0] : end - state.first[0]]
-            ranked = np.flatnonzero(~np.isnan(held))
-            # lexsort: last key first; the newest row (largest place) of equal scores comes first
-            best = ranked[np.lexsort((-ranked, -held[ranked]))[:k]]
-            n = len(best)
-            self.tops.count[query] = n
-            self.tops.score[query, :n] = results.score[used : used + n] = held[best]
-            self.tops.ordinal[query, :n] = results.ordinal[used : used + n] = best + first
-            results.begin[at], results.size[at] = used, n
-            used += n
+            used = self._answer(query, first, end, at, used, results)
         self._forget(windows)
         return len(windows.query)
+
+    def _answer(self, query: int, first: int, end: int, at: int, used: int, results: Results) -> int:
+        """Sort the window [first, end); returns how many places of `results` are taken now."""
+        state = self._state
+        held = state.scores[first - state.first[0] : end - state.first[0]]
+        ranked = np.flatnonzero(~np.isnan(held))
+        # lexsort: last key first; the newest row (largest place) of equal scores comes first
+        best = ranked[np.lexsort((-ranked, -held[ranked]))[: self.plan.ks[query]]]
+        n = len(best)
+        self.tops.count[query] = n
+        self.tops.score[query, :n] = results.score[used : used + n] = held[best]
+        self.tops.ordinal[query, :n] = results.ordinal[used : used + n] = best + first
+        results.begin[at], results.size[at] = used, n
+        return used + n
+
+    def delete(self, ordinals: np.ndarray, windows: Windows) -> Results:
+        """Rows lose their scores."""
+        state, asked = self._state, len(windows.query)
+        places = ordinals - state.first[0]
+        state.scores[places[(places >= 0) & (places < len(state.scores))]] = np.nan
+        room = asked * self.plan.largest_k
+        results = Results(np.zeros(asked, np.int64), np.zeros(asked, np.int64), np.empty(room), np.empty(room, np.int64))
+        used = 0
+        for at, (query, first, end) in enumerate(zip(windows.query, windows.first, windows.end, strict=True)):
+            used = self._answer(int(query), int(first), int(end), at, used, results)
+        return results
 
     def _forget(self, windows: Windows) -> None:
         """Drop rows before the first row of every query's last window."""

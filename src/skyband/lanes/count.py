@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.algorithms.contract import Plan
+from skyband.algorithms.contract import Answers, Plan
 from skyband.changes import NO_EVENTS, Emitted
+from skyband.kernels.tables import Windows
 from skyband.lanes.base import Member, Place, Rows
 from skyband.lanes.ranked import RankedLane
 from skyband.rows import united
@@ -62,6 +63,30 @@ class CountLane(RankedLane):
         self.live.extend(before, None, scores, walk.places, reach)
         return emitted, walk.unknown
 
+    def delete(self, seq: np.ndarray) -> tuple[Emitted, np.ndarray]:
+        seq = seq[seq >= self.since]
+        waiting = sum(map(len, self.open))
+        if waiting:
+            rows, begin = np.concatenate(self.open), self.seen - waiting
+            rows[seq[seq >= begin] - begin] = np.nan
+            self.open = [rows]
+        windows = self._last_windows(seq)
+        results = self.structure.delete(seq, windows)
+        if all(member.emission == 0 for member in self.members) or len(windows.query) == 0:
+            return NO_EVENTS, NO_EVENTS.ordinal
+        emitted = self._told([(windows, Answers(0, len(windows.query), results))], windows)
+        return emitted, emitted.ordinal
+
+    def _last_windows(self, seq: np.ndarray) -> Windows:
+        """The window that ended last, of each query in whose answer one of the rows stands."""
+        tops = self.structure.tops
+        query = [q for q, count in enumerate(tops.count) if np.isin(tops.ordinal[q, :count], seq).any()]
+        size, slide = (np.array([getattr(self.members[q], name) for q in query], np.int64) for name in ("size", "slide"))
+        end = self.seen // slide * slide
+        order = np.argsort(end, kind="stable")
+        columns = (np.array(query, np.int64), end // slide, np.maximum(end - size, self.since), end, np.ones(len(query), bool))
+        return Windows(*(column[order] for column in columns))
+
     def _next_first(self, member: Member, before: int) -> int:
         """First row of the earliest window a query had to answer after `before` arrivals: rows before it are left
         out. One that nobody hears of answers only its last window."""
@@ -84,6 +109,8 @@ class CountLane(RankedLane):
         return united([live, np.unique(tops)])
 
     def oldest_needed(self) -> int:
+        if self.structure.deletes:  # any row of the last window may be asked for by its key
+            return min(max(self.seen // m.slide * m.slide - m.size, self.since) for m in self.members if m.active)
         oldest = self.live.oldest
         return int(self._in_tops().min(initial=self.seen if oldest is None else oldest))
 

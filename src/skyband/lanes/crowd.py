@@ -213,7 +213,7 @@ class CrowdLane(Lane):
         return self.structure.needed(base)
 
     def oldest_needed(self) -> int:
-        return self.structure.oldest_needed()
+        return max(self.structure.oldest_needed(), self.since)
 
     def figures(self, at: int) -> dict[str, Any]:
         member, crowd = self.members[at], self.structure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class RankedLane(Lane):
             self.algorithm = choose(plan, told=any(member.emission != 0 for member in self.members))
         self.structure = build(self.algorithm, plan)
         self.reported = Tops(*(array.copy() for array in self.structure.tops))
-        k = None if self.algorithm == "above" else plan.largest_k
+        k = None if self.structure.deletes else plan.largest_k
         self.live = LiveRows(k, by_arrival=self.kind == "count")
         self.started = True
 
@@ -69,11 +69,17 @@ class RankedLane(Lane):
             for _ in self._answers(begin, scores, ceilings, windows, panes_of):
                 pass
             return NO_EVENTS
-        from skyband.kernels.emission import ARRIVALS, CHANGES, count_events, emit
+        from skyband.kernels.emission import ARRIVALS, CHANGES
 
         emission = np.array([member.emission for member in self.members], np.int64)
         changes = (emission == CHANGES) | (emission == ARRIVALS) if self.structure.tells_changes else None
-        answers = self._answers(begin, scores, ceilings, windows, panes_of, changes)
+        return self._told(self._answers(begin, scores, ceilings, windows, panes_of, changes), windows)
+
+    def _told(self, answers: Iterable[tuple[Windows, Answers]], windows: Windows) -> Emitted:
+        """The result rows of answers to `windows`."""
+        from skyband.kernels.emission import ARRIVALS, count_events, emit
+
+        emission = np.array([member.emission for member in self.members], np.int64)
         slide = np.array([member.slide for member in self.members], np.int64)
         parts: list[Emitted] = []
         for piece, (start, stop, results) in answers:
