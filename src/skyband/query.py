@@ -93,7 +93,7 @@ class TopK:
             no_where = "" if spatial else ", no where"
             raise QueryError(f"{what} needs a CountWindow{no_where}, and another emit than 'snapshots'; use 'auto'")
         columns = {*score.columns(), *(where.columns() if where is not None else ())}
-        if "grid" in named.settable and max(options.get("grid", 2), 2) ** len(columns) > _MOST_CELLS:
+        if options.get("grid", 1) ** len(columns) > _MOST_CELLS:
             raise QueryError(
                 f"{what} over {len(columns)} attributes makes a grid of too many cells; use fewer of either, or 'auto'"
             )

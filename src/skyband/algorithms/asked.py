@@ -17,6 +17,7 @@ from skyband.kernels.code import Codes
 UNKNOWN = Call("log", (Number(-1.0),))
 POINTS_A_CELL = 32  # that a grid over the window is made for
 MOST_CELLS = 1 << 16
+FEW_CELLS = 64  # that cost next to nothing, however small the window
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,10 @@ class Asking:
 
 
 def resolution(size: int, dimensions: int) -> int:
-    """Cells along each of the attributes for windows of so many rows."""
+    """Cells along each of the attributes for windows of so many rows: at least two, unless that makes more cells than rows.
+    In so many dimensions there is one, and a search looks at the whole window."""
     cells = min(max(size / POINTS_A_CELL, 1), MOST_CELLS)
-    return max(round(cells ** (1 / dimensions)), 2)
+    along = max(round(cells ** (1 / dimensions)), 2)
+    while along > 1 and along**dimensions > min(max(size, FEW_CELLS), MOST_CELLS):
+        along -= 1
+    return along

@@ -16,7 +16,8 @@ more cells gets some more than it needs. The grid is laid over the first rows, a
 twice as far; cells at its edge reach to infinity, or, where the window is kept, as far as its rows. A skyband of SMA that has
 grown to twice k is cut back to the k best, as after a search. With `spare`, which the paper does not have, SMA searches for
 that share of k more rows: a skyband that begins with k rows falls below k as often as not when one next comes or goes, one
-that begins with some to spare hardly ever. In a grid of one cell both are scanned, and filled by a look at the whole window.
+that begins with some to spare hardly ever. In a grid of one cell both are scanned, and filled by a look at the whole window: so
+it is where two cells along each attribute would be more cells than rows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 from skyband.algorithms.arena import check_band, packed, with_room
 from skyband.algorithms.asked import Asked, resolution
-from skyband.algorithms.crowd_check import check_calendar, check_monitored, check_points
+from skyband.algorithms.crowd_check import check_calendar, check_monitored, check_points, coordinates
 from skyband.algorithms.scanned import NO_POINTS, WALKED, Round, Scanned
 from skyband.kernels import bands, deletion, points, pruning, query_grid
 from skyband.kernels import calendar as calendar_kernel
@@ -255,7 +256,7 @@ class Crowd(Scanned):
 
     def _best(self, grid: grid_kernel.Grid, q: int, cell: int) -> float:
         """The best score a row in the cell can have for a query; NaN when it can have none."""
-        at = np.array(np.unravel_index(cell, (self.grid,) * len(self.attributes)))
+        at = coordinates(np.array([cell]), self.grid, len(self.attributes))[:, 0]
         if (grid.edge[np.arange(len(at)), at + 1] > grid.edge[:, -1]).any():
             return np.nan  # no row is there: all rows so far have the same number
         region = np.empty((2, len(at)), np.int64)

@@ -53,9 +53,17 @@ def check_monitored(state: Pruners, grid: Grid, indexed: Indexed, best: np.ndarr
         assert indexed.threshold[q] <= needed, f"query {q} is indexed with {indexed.threshold[q]} and needs {needed}"
         screened = indexed.screen[q, 0]
         assert np.isnan(screened) or screened == indexed.threshold[q], f"query {q} is screened by {screened}"
-        at = np.array(np.unravel_index(np.flatnonzero(monitors), (resolution,) * dimensions))
+        at = coordinates(np.flatnonzero(monitors), resolution, dimensions)
         inside = (at >= grid.box[q, FIRST][:, None]) & (at < grid.box[q, STOP][:, None])
         assert inside.all(), f"query {q} monitors cells outside of its box {grid.box[q].tolist()}"
+
+
+def coordinates(cells: np.ndarray, resolution: int, dimensions: int) -> np.ndarray:
+    """Where in a grid cells lie: int64 [dimensions, cells]. `np.unravel_index` has a limit of 64 dimensions."""
+    at = np.empty((dimensions, len(cells)), np.int64)
+    for axis in range(dimensions - 1, -1, -1):
+        cells, at[axis] = np.divmod(cells, resolution)
+    return at
 
 
 def _needed(state: Pruners, q: int) -> float:

@@ -195,12 +195,17 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
     outwards = _turning_points(grid, questions, q, box, pivot)
     kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
     terms = best_terms(grid, questions, q)
+    sides = 0  # attributes along which there is more than one cell: there are cells enough for a corner each
+    for axis in range(dimensions):
+        sides += box[STOP, axis] - box[FIRST, axis] > 1
     waiting = 0
-    for corner in range(1 if outwards else 1 << dimensions):
-        cell = 0
+    for corner in range(1 if outwards else 1 << sides):
+        cell, rest = np.int64(0), corner
         for axis in range(dimensions):
-            start = box[STOP, axis] - 1 if corner >> axis & 1 else box[FIRST, axis]
-            at[axis] = pivot[axis] if outwards else start
+            at[axis] = pivot[axis] if outwards else box[FIRST, axis]
+            if not outwards and box[STOP, axis] - box[FIRST, axis] > 1:
+                at[axis] = box[STOP, axis] - 1 if rest & 1 else at[axis]
+                rest >>= 1
             cell = cell * resolution + at[axis]
         if points.seen[cell] != stamp:
             points.seen[cell] = stamp
