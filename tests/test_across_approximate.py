@@ -16,7 +16,7 @@ from across_harness import SENT, Sent, expected, feed, made, question, right, tu
 from across_reference import counting, ranked
 from skyband.algorithms import correlation
 from skyband.kernels import across_budget, samples
-from skyband.monitor import PRECISION
+from skyband.results import PRECISION
 
 
 def hashes(objects: np.ndarray) -> np.ndarray:

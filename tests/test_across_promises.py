@@ -15,7 +15,7 @@ import skyband as sb
 from across_harness import SENT, expected, feed, made, question, right, sent_by
 from skyband.errors import QueryError
 from skyband.kernels import across_instances, across_witness
-from skyband.monitor import PRECISION
+from skyband.results import PRECISION
 
 
 @pytest.mark.parametrize("more", [{}, {"combine": "mean"}, {"combine": "max"}, {"repeats": 2, "aggregate": "max"}])

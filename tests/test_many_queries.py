@@ -20,7 +20,7 @@ from played import events_of, plain_events, reloaded
 from reference import Asked, Reference, Row
 from skyband.algorithms import choose
 from skyband.lanes import CrowdLane
-from skyband.monitor import BOUNDS
+from skyband.results import BOUNDS
 
 EXACT = ["relaxed", "strict+strict", "strict+probabilistic", "relaxed+relaxed(gamma=0)", "relaxed+probabilistic(sigma=0.3)"]
 INDEXED = [

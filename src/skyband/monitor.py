@@ -9,7 +9,6 @@ Everything that can fail happens before anything changes: a refused batch leaves
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
@@ -25,19 +24,11 @@ from skyband.errors import QueryError, SchemaError, StateError
 from skyband.keys import LiveKeys, read_keys
 from skyband.lanes import NEVER, Lane, Place, Rows
 from skyband.query import Query
-from skyband.results import Part, ResultTable, top_table
+from skyband.results import Part, ResultTable, top_table, with_bounds
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
 from skyband.seating import bind_place, deleting, place, seat
 from skyband.window import CountWindow, Duration, lateness_of
-
-BOUNDS = b"skyband.missed_at_most"
-"""Key in the metadata of a result table: for each query that is not exact, how many rows that ranked were missed so far, at
-most, on average over streams in random order; JSON, by name."""
-
-
-PRECISION = b"skyband.precision_estimated"
-"""The same for queries that ask for a precision: the share of the answers that are right, as far as can be told."""
 
 
 class Monitor:
@@ -328,10 +319,13 @@ class Monitor:
         return top_table(query.identity, score, names, self._schema, lambda seq: self._store.find(seq, self._seen, None))
 
     def stats(self, name: str) -> Mapping[str, Any]:
-        """How a query is doing: algorithm, rows, late, nulls, candidates, bytes.
+        """How a query is doing: algorithm, rows, late, nulls, candidates, bytes, queries, bytes_per_query.
 
-        `candidates` and `bytes` are those of the structure it shares with the other queries on its score; among queries with
-        scores of their own, `candidates` is the query's, and `searches` says how often one was filled from the window. A
+        `candidates` and `bytes` are those of the structure it shares with the other queries on its score; `queries` says how
+        many share it, `bytes_per_query` what one of them takes on average. Among queries with scores of their own,
+        `candidates` is the query's, and `searches` says how often one was filled from the window. For queries about rows,
+        `search` says who is scored: "grid": rows in the cells of a grid that can matter; "lists": rows from the ends of sorted
+        lists, and every new one; "scan": every row, as where nothing is known of the score, or no cell can be left out. A
         probabilistic answer adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average over
         streams in random order; it is 0 where `error=` is answered without missing any. With `key=`, `deleted` and
         `not_found` say how many of the keys that delete() was given were those of live rows, and how many were not.
@@ -339,14 +333,16 @@ class Monitor:
         self._usable()
         query = self._query(name)
         if query in self._waiting:
-            return {"algorithm": query.algorithm, "rows": 0, "late": 0, "nulls": 0, "candidates": 0, "bytes": 0}
+            nothing = dict.fromkeys(("rows", "late", "nulls", "candidates", "bytes"), 0)
+            return {"algorithm": query.algorithm, **nothing, "queries": 1, "bytes_per_query": 0}
         lane, at = self._seat(name)
         lane.settle()
         member = lane.members[at]
         counts = {"rows": member.rows, "late": member.late, "nulls": member.nulls}
         if self._keys is not None:
             counts |= {"deleted": self._keys.rows_deleted, "not_found": self._keys.not_found}
-        return {"algorithm": "", **counts, **lane.figures(at)}
+        figures, sharing = lane.figures(at), sum(member.active for member in lane.members)
+        return {"algorithm": "", **counts, **figures, "queries": sharing, "bytes_per_query": figures["bytes"] // sharing}
 
     @property
     def watermark(self) -> Any:
@@ -361,18 +357,7 @@ class Monitor:
             self._table = ResultTable(self._queries, self._clock, self._schema)
         base = self._seen - (0 if batch is None else len(batch))
         results = self._table.build(parts, lambda seq: self._store.find(seq, base, batch))
-        return self._with_bounds(results) if self._table.may_miss else results
-
-    def _with_bounds(self, results: pa.Table) -> pa.Table:
-        """The same, with what may have been missed in the schema's metadata, for queries that are not exact or asked for it."""
-        assert self._table is not None
-        lanes = [lane for lane in self._lanes if not lane.is_exact]
-        members = [(member, lane.missed_at_most(at)) for lane in lanes for at, member in enumerate(lane.members)]
-        bounds = dict.fromkeys(self._table.asking, 0.0)
-        bounds |= {member.query.name: bound for member, bound in members if member.active and bound > 0}
-        reached = {lane.members[0].query.name: share for lane in self._lanes if (share := lane.precision) is not None}
-        said = {key: json.dumps(found) for key, found in ((BOUNDS, bounds), (PRECISION, reached)) if found}
-        return results.replace_schema_metadata(said) if said else results
+        return with_bounds(results, self._lanes, self._table.asking) if self._table.may_miss else results
 
     # -- safety --------------------------------------------------------------------------------------------------
 

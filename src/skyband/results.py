@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,13 @@ from skyband.window import CountWindow
 
 Part = tuple[Lane, Emitted, Names]  # a lane, its result rows, and who these are about
 Finder = Callable[[np.ndarray], pa.Table]  # rows by arrival number
+
+BOUNDS = b"skyband.missed_at_most"
+"""Key in the metadata of a result table: for each query that is not exact, how many rows that ranked were missed so far, at
+most, on average over streams in random order; JSON, by name."""
+
+PRECISION = b"skyband.precision_estimated"
+"""The same for queries that ask for a precision: the share of the answers that are right, as far as can be told."""
 
 
 class ResultTable:
@@ -156,3 +164,14 @@ def _named(identity: Hashable, names: Names, order: np.ndarray) -> Names:
 def _words(places: np.ndarray, words: pa.Array) -> pa.Array:
     """words[places]"""
     return words.take(pa.array(places))
+
+
+def with_bounds(results: pa.Table, lanes: Iterable[Lane], asking: Iterable[str]) -> pa.Table:
+    """The same, with what may have been missed in the schema's metadata, for queries that are not exact or asked for it."""
+    lanes = list(lanes)
+    members = [(m, lane.missed_at_most(at)) for lane in lanes if not lane.is_exact for at, m in enumerate(lane.members)]
+    bounds = dict.fromkeys(asking, 0.0)
+    bounds |= {member.query.name: bound for member, bound in members if member.active and bound > 0}
+    reached = {lane.members[0].query.name: share for lane in lanes if (share := lane.precision) is not None}
+    said = {key: json.dumps(found) for key, found in ((BOUNDS, bounds), (PRECISION, reached)) if found}
+    return results.replace_schema_metadata(said) if said else results

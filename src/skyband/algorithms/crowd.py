@@ -227,6 +227,17 @@ class Crowd(Scanned):
 
     # -- what is held, state -------------------------------------------------------------------------------------
 
+    def search_of(self, number: int) -> str:
+        """Which rows are scored for a query: "grid" where there are cells it need not monitor."""
+        if not self._walks or (self._index is None and self._bounds is None):
+            return "scan"
+        if self._index is None:  # queries have come or gone: it is made before the next row anyway
+            self._index = self._indexed(self.rows, self.seen)
+        grid, indexed, _ = self._index
+        if indexed.cells[number] == len(grid.members):  # perhaps only because that has not cost much yet
+            kernel.index_query(self.state, self.questions, grid, indexed, number)
+        return "grid" if indexed.cells[number] < len(grid.members) else "scan"
+
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays held."""

@@ -212,6 +212,10 @@ class Scanned:
         live = self.state.rows.ordinal[place] >= marks[query, bands.REACH]
         return np.bincount(query[live], minlength=len(marks))
 
+    def search_of(self, number: int) -> str:
+        """Which rows are scored for a query: here every one."""
+        return "scan"
+
     def missed_at_most(self, number: int, rows: int) -> float:
         """How many rows that ranked a query missed while so many came, at most, on average over streams in random
         order; 0: it is exact."""

@@ -198,6 +198,10 @@ class TSL:
 
     references = candidates
 
+    def search_of(self, number: int) -> str:
+        """What a view is filled from."""
+        return "lists"
+
     def missed_at_most(self, number: int, rows: int) -> float:
         """None: it is exact."""
         return 0.0

@@ -126,7 +126,7 @@ def _passes(screen, q, x):
 
 
 @jit
-def _index(pruners, questions, grid, indexed, q):
+def index_query(pruners, questions, grid, indexed, q):
     """Monitor what the query needs, and some more, so that a threshold that sinks a little asks for nothing."""
     threshold = threshold_of(pruners, q)
     if threshold > -np.inf:
@@ -370,8 +370,8 @@ def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows,
             fill(pruners, q, best_score, best_ordinal, count, end)
             progress[SEARCHES] += 1
             if _needs_index(pruners, indexed, q):
-                _index(pruners, questions, grid, indexed, q)
+                index_query(pruners, questions, grid, indexed, q)
         elif status == INDEX:
-            _index(pruners, questions, grid, indexed, q)
+            index_query(pruners, questions, grid, indexed, q)
         else:
             return status

@@ -218,6 +218,7 @@ class CrowdLane(Lane):
     def figures(self, at: int) -> dict[str, Any]:
         member, crowd = self.members[at], self.structure
         found: dict[str, Any] = {"algorithm": member.algorithm, "candidates": crowd.candidates(at), "bytes": crowd.nbytes}
+        found["search"] = crowd.search_of(at)
         if crowd.asked[at].core == "probabilistic":
             found["missed_at_most"] = self.missed_at_most(at)
         if crowd.refills:

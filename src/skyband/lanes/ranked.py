@@ -163,7 +163,7 @@ class RankedLane(Lane):
     def figures(self, at: int) -> dict[str, Any]:
         structure = self.structure
         found = {"algorithm": self.algorithm, "candidates": structure.candidates, "bytes": self.nbytes}
-        return found | structure.figures()
+        return found | {"search": "scan"} | structure.figures()
 
     @property
     def candidates(self) -> int:

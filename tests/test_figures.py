@@ -1,0 +1,69 @@
+"""What `stats` says of the memory a query takes and of the rows that are scored for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import skyband as sb
+
+ROWS = dict(zip("xy", np.random.default_rng(1).random((2, 4000)), strict=True))
+
+
+def asked(name: str, score: Any, algorithm: str = "auto", k: int = 5) -> sb.TopK:
+    return sb.TopK(name=name, k=k, score=score, window=sb.CountWindow(2000, slide=50), algorithm=algorithm)
+
+
+@pytest.mark.parametrize("algorithm", ["tma", "sma", "auto", "tsl", "relaxed", "oracle"])
+def test_the_memory_of_a_query_is_its_share_of_what_is_held(algorithm: str) -> None:
+    weights = np.random.default_rng(2).random((70, 2)).tolist()
+    monitor = sb.Monitor([asked(f"q{at}", sb.linear({"x": v, "y": w}), algorithm) for at, (v, w) in enumerate(weights)])
+    assert (monitor.stats("q0")["queries"], monitor.stats("q0")["bytes_per_query"]) == (1, 0)
+    monitor.push(ROWS)
+    shares = 1 if algorithm == "oracle" else 70
+    for name in ("q0", "q69"):
+        stats = monitor.stats(name)
+        assert stats["queries"] == shares and stats["bytes_per_query"] == stats["bytes"] // shares > 0
+    for at in range(60):
+        monitor.cancel(f"q{at}")
+    stats = monitor.stats("q69")
+    assert stats["queries"] == min(shares, 10) and stats["bytes_per_query"] == stats["bytes"] // stats["queries"]
+
+
+def test_cancelled_queries_have_no_share() -> None:
+    monitor = sb.Monitor([asked("a", "x", "shared"), asked("b", "x", "shared", k=9)])
+    monitor.push(ROWS)
+    assert monitor.stats("a")["queries"] == 2
+    monitor.cancel("b")
+    assert monitor.stats("a")["queries"] == 1 and monitor.stats("a")["bytes_per_query"] == monitor.stats("a")["bytes"]
+
+
+@pytest.mark.parametrize(
+    ("score", "algorithm", "search"),
+    [
+        (sb.linear({"x": 1.0, "y": 0.5}), "tma", "grid"),
+        (sb.distance({"x": 0.5, "y": 0.5}), "sma", "grid"),
+        ("x * y", "sma", "grid"),
+        ("x * y", "tma(grid=1)", "scan"),
+        (sb.linear({"x": 1.0, "y": 0.5}), "tma(grid=1)", "scan"),
+        ("x % 0.1 + y % 0.1", "tma", "scan"),
+        ("x % 0.1 + y % 0.1", "sma", "scan"),
+        ("sin(5000 * x) * cos(5000 * y)", "tma", "scan"),
+        (sb.linear({"x": 1.0, "y": 0.5}), "tsl", "lists"),
+        (lambda rows: rows["x"], "auto", "scan"),
+        ("x * y", "auto", "scan"),
+    ],
+)
+def test_it_is_said_when_every_row_is_scored(score: Any, algorithm: str, search: str) -> None:
+    monitor = sb.Monitor([asked("q", score, algorithm)])
+    assert "search" not in monitor.stats("q")
+    monitor.push(ROWS)
+    assert monitor.stats("q")["search"] == search
+    monitor.add(asked("late", "x * y", algorithm if algorithm != "tsl" else "tma"))
+    assert monitor.stats("q")["search"] == search
+    monitor.push({name: column[:300] for name, column in ROWS.items()})
+    assert monitor.stats("q")["search"] == search
+    monitor.cancel("late")
+    assert monitor.stats("q")["search"] == search
