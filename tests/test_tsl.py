@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skyband as sb
-from played import events_of
+from played import events_of, reloaded, top_of
 from skyband.algorithms.asked import Asked
 from skyband.algorithms.tsl import TSL, most_rows
 from skyband.expression import Call
@@ -327,6 +327,55 @@ def test_expressions_are_bounded_by_what_is_left_of_the_lists(text: str) -> None
     assert tsl.views.ordinal[:5].tolist() == (1700 + np.argsort(-values)[:5]).tolist() and tsl.searches > 0
 
 
+SCORES = [
+    "x",
+    "x * y - z",
+    "log(x) + abs(y - 1)",
+    "min(x, y) * -z",
+    "(x > 0) * y",
+    "x % 0.7",
+    "sin(x) / y",
+    sb.product({"x": 0.5, "z": 0.25}),
+    sb.distance({"x": 0.5, "y": 1.0}),
+    sb.distance({"x": 0.5, "y": 1.0}, metric="l1"),
+    sb.linear({"x": 1.0, "z": 0.0}),
+]
+REGIONS = [None, {"x": (0.0, 1.0)}, {"z": (None, 0.5), "y": (None, None)}, "y > 0 or z > 0", "not (z > 0)", "tag == 'a'"]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_any_score_without_choices_and_any_region(data: st.DataObject) -> None:
+    """As the oracle says it, rows that lack a number among them."""
+    size = data.draw(st.integers(2, 40), label="size")
+    window = sb.CountWindow(size, slide=data.draw(st.integers(1, size), label="slide"))
+    queries: list[sb.TopK] = []
+    for at in range(data.draw(st.integers(1, 3), label="queries")):
+        asked: dict[str, Any] = {
+            "k": data.draw(st.integers(1, 4)),
+            "score": data.draw(st.sampled_from(SCORES)),
+            "order": data.draw(st.sampled_from(["asc", "desc"])),
+            "where": data.draw(st.sampled_from(REGIONS)),
+        }
+        queries += [sb.TopK(name=f"{name}{at}", window=window, algorithm=name, **asked) for name in ("tsl", "oracle")]
+    monitor = sb.Monitor(queries)
+    generator = np.random.default_rng(data.draw(st.integers(0, 99), label="seed"))
+    odd = data.draw(st.sampled_from([0.0, 0.1, 0.6]), label="share of odd numbers")
+    for _ in range(4):
+        rows = generator.choice([generator.normal(size=60), generator.integers(-1, 3, 60)], axis=0)
+        columns = np.stack([rows, generator.normal(size=60), generator.integers(-2, 3, 60).astype(float)])
+        strange = generator.random(columns.shape) < odd
+        columns[strange] = generator.choice([math.nan, math.inf, -math.inf, 0.0], strange.sum())
+        tags = generator.choice(["a", "b"], 60)
+        monitor.push(dict(zip("xyz", columns, strict=True)) | {"tag": tags})
+        for at in range(len(queries) // 2):
+            assert top_of(monitor, f"tsl{at}") == top_of(monitor, f"oracle{at}")
+            assert monitor.stats(f"tsl{at}")["nulls"] == monitor.stats(f"oracle{at}")["nulls"]
+        for lane in monitor._lanes:
+            lane.structure.check_invariants()  # type: ignore[attr-defined]
+        monitor = reloaded(monitor)
+
+
 # --- what is held, bad input ----------------------------------------------------------------------
 
 
@@ -342,9 +391,11 @@ def test_what_is_held_does_not_grow_with_the_stream() -> None:
     assert max(size for _, size, _ in held) < 1.1 * held[0][1]
 
 
-def test_other_scores_are_refused_by_the_structure_too() -> None:
-    with pytest.raises(sb.QueryError, match="linear"):
-        TSL(("x",)).add(Asked(sb.distance({"x": 1.0}), "asc", 3, 20, 1, "tsl"))
+def test_choices_are_refused_by_the_structure_too() -> None:
+    tree = as_tree("where(x > 0, x, y)")
+    assert isinstance(tree, Call)
+    with pytest.raises(sb.QueryError, match=r"without where\(\), and, or"):
+        TSL(("x", "y")).add(Asked(tree, "asc", 3, 20, 1, "tsl"))
 
 
 def test_a_state_for_other_queries_is_refused() -> None:
@@ -360,8 +411,10 @@ def test_a_state_for_other_queries_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given_", "text"),
     [
-        ({"score": sb.distance({"x": 0.0})}, "needs a score given by linear()"),
-        ({"score": "x * y"}, "needs a score given by linear()"),
+        ({"score": "where(x > 0, x, y)"}, "needs a score without where(), and, or"),
+        ({"score": "x * (x > 0 or y > 0)"}, "needs a score without where(), and, or"),
+        ({"score": lambda rows: rows["x"]}, "needs a score whose rise and fall over the columns can be told"),
+        ({"score": "3"}, "needs a score whose rise and fall over the columns can be told"),
         ({"window": sb.TimeWindow(10, 1)}, "CountWindow"),
         ({"algorithm": "tsl(grid=3)"}, "'grid' is not an option of 'tsl'"),
     ],

@@ -239,3 +239,8 @@ def _within(tree: Tree, level: int) -> str:
     op = tree.op if isinstance(tree, Call) else "neg" if text.startswith("-") else ""
     own = PRECEDENCE.get(op, ATOM)
     return f"({text})" if own < level else text
+
+
+def chooses(tree: Tree) -> bool:
+    """May the tree have a value though a column of it has none? Only choices and logic look at some of their operands."""
+    return isinstance(tree, Call) and (tree.op in ("where", "and", "or") or any(map(chooses, tree.args)))

@@ -11,6 +11,7 @@ from skyband.across_query import TopKAcross
 from skyband.algorithms import check, settled
 from skyband.asking import EMISSIONS, ORDERS, check_asked, is_number, whole_k, window_from_json, window_to_json
 from skyband.errors import QueryError
+from skyband.expression import chooses
 from skyband.formulas import Distance, Linear
 from skyband.pairs_query import TopKPairs
 from skyband.score import Score, as_tree, check_score, check_where, score_from_json, score_to_json, where_key
@@ -78,8 +79,11 @@ class TopK:
         score, where = as_tree(self.score), where_key(self.where)
         if named.needs == "a distance score" and not isinstance(self.score, Distance):
             raise QueryError(f"{what} needs a score given by distance(), got {self.score!r}; use another algorithm, or 'auto'")
-        if named.needs == "a linear score" and not (isinstance(self.score, Linear) and where is None):
-            raise QueryError(f"{what} needs a score given by linear() and no where; use another algorithm, or 'auto'")
+        if named.needs == "a score without choices" and score is not None and chooses(score):
+            raise QueryError(
+                f"{what} needs a score without where(), and, or, which may have a value though a column has none; "
+                f"got {self.score!r}; say which rows count in where=, or use another algorithm, or 'auto'"
+            )
         if not spatial and not isinstance(self.score, Linear | Distance):
             raise QueryError(
                 f"{what} needs a score given by linear() or distance(), got {self.score!r}; use another algorithm, or 'auto'"

@@ -99,7 +99,7 @@ TABLE: tuple[Entry, ...] = (
     Entry("above", "SIGMOD06 7", "spatial", True, "count, time", True, "a bound", "above:Above"),
     _spatial("tma", "SIGMOD06 4", "tma", "a score that is no callable"),
     _spatial("sma", "SIGMOD06 5", "sma", "a score that is no callable"),
-    Entry("tsl", "SIGMOD06 3.2", "spatial", True, "count", False, "a linear score", "tsl:TSL", {"core": "tsl"}),
+    Entry("tsl", "SIGMOD06 3.2", "spatial", True, "count", False, "a score without choices", "tsl:TSL", {"core": "tsl"}),
     _spatial("cpm", "TODS15 2 (CPM/w)", "tma", "a distance score"),
     _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
     _across("sla", "CIKM09 3.1", "sla:SortedLists"),

@@ -10,21 +10,25 @@ Cost a slide of r rows: O(r · queries · d) to score, O(r log r + √(n r)) a l
 about n (k_max/n)^(1/d) rows. Memory: the window's rows, an entry a row in each of d lists, k_max rows a query.
 
 Deviations: a cycle is a slide, arrivals before expirations; lists are arrays of two runs, merged once a cycle
-(`kernels.sorted_lists`), instead of trees; TA takes 64 rows of a list in a turn. Scores are `linear`, with any signs. The
-experiments also hand it expressions: answers are right for any that has no value where an attribute has none, and fast where it
-rises or falls with each attribute.
+(`kernels.sorted_lists`), instead of trees; TA takes 64 rows of a list in a turn. Scores are `linear`, with any signs, or any
+expression that has no value where an attribute of it has none: a row that lacks one is in no list of it. What is left of
+the lists is bounded as a box is, which is fast where the score rises or falls with each attribute. A region or condition is
+part of the expression.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from skyband.algorithms.asked import Asked, Asking
 from skyband.errors import QueryError, StateError
-from skyband.formulas import Distance
+from skyband.evaluation import compute
+from skyband.expression import Call, Column, Number, Tree, chooses
+from skyband.formulas import Distance, Linear
 from skyband.kernels import questions
 from skyband.kernels import tsl as kernel
 from skyband.kernels.pruning import DONE, Answers, answers_room
@@ -54,6 +58,20 @@ def most_rows(k: int) -> int:
     return k + int(2 * np.sqrt(k))
 
 
+def _as_expression(asked: Asked) -> Asked:
+    """The query with nothing but a weighted sum or an expression as its score, and a condition in place of a region."""
+    if isinstance(asked.score, Distance):
+        tree = asked.score.tree
+        assert isinstance(tree, Call)
+        asked = replace(asked, score=tree)
+    if not asked.region:
+        return asked
+    ends: list[Tree] = []
+    for name, low, high in asked.region:
+        ends += [Call(">=", (Column(name), Number(low))), Call("<=", (Column(name), Number(high)))]
+    return replace(asked, region=(), condition=Call("and", tuple(ends)))
+
+
 class TSL:
     """Queries over the same attributes with the same window. `grid` has no meaning: there is none."""
 
@@ -72,8 +90,9 @@ class TSL:
 
     def add(self, asked: Asked) -> None:
         """Take up a query: it sees the rows from now on."""
-        if isinstance(asked.score, Distance) or asked.region or asked.condition is not None:
-            raise QueryError(f"TSL ranks by linear() scores without a where, got {asked.score!r}; use another algorithm")
+        asked = _as_expression(asked)
+        if chooses(asked.score if isinstance(asked.score, Call) else asked.score.tree):
+            raise QueryError(f"TSL ranks by scores without where(), and, or; got {asked.score!r}; use another algorithm")
         most = most_rows(asked.k)
         if most >= asked.size:
             most = asked.size + asked.slide + 1  # holds every row, and drops none
@@ -208,15 +227,17 @@ class TSL:
 
     def unscored(self, rows: np.ndarray) -> np.ndarray:
         """How many of the rows have no score, for each query."""
-        out, counts = np.empty(rows.shape[1]), np.zeros(len(self.asked), np.int64)
-        for number in range(len(self.asked)):
-            self._score(number, rows, out)
-            counts[number] = np.isnan(out).sum()
-        return counts
+        return np.array([self._unscored(asked.score, rows) for asked in self.asked], np.int64)
+
+    def _unscored(self, score: Linear | Distance | Call, rows: np.ndarray) -> int:
+        tree = score if isinstance(score, Call) else score.tree
+        values = compute(tree, dict(zip(self.attributes, rows, strict=True)), rows.shape[1])
+        return int(np.isnan(values).sum())
 
     def unscored_among(self, rows: np.ndarray) -> np.ndarray:
-        """The same for rows of moderate numbers: none."""
-        return np.zeros(len(self.asked), np.int64)
+        """The same for rows of moderate numbers, which only an expression may have no value for."""
+        scores = [asked.score for asked in self.asked]
+        return np.array([self._unscored(one, rows) if isinstance(one, Call) else 0 for one in scores], np.int64)
 
     def _score(self, number: int, rows: np.ndarray, out: np.ndarray) -> None:
         """Write the turned scores of rows [attributes, rows] for a query."""
