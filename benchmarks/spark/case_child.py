@@ -17,7 +17,7 @@ from benchmarks.spark.case import Case
 from benchmarks.spark.measure import figures, steady
 from benchmarks.spark.rows import ATTRIBUTES, DDL, asked, weights
 from benchmarks.spark.settings import FILES_A_BATCH, Setting
-from skyband.algorithms.choose import MANY
+from skyband.spark.shards import MANY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

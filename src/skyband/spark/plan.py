@@ -17,7 +17,6 @@ from typing import cast, get_args
 
 import pyarrow as pa
 
-from skyband.algorithms.choose import MANY
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
 from skyband.expression import Column
@@ -27,7 +26,7 @@ from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.seating import deleting, place
 from skyband.spark.marks import digest, make_marks
 from skyband.spark.paces import Pace, score_of, scored_paces, slide_of
-from skyband.spark.shards import BLOCK, SHARD, Shard, is_exact, is_merged, make_shards
+from skyband.spark.shards import BLOCK, MANY, SHARD, Shard, is_exact, is_merged, make_shards
 from skyband.window import CountWindow, Duration, TimeWindow, lateness_of
 
 TIME, TIE, PART = "t", "tie", "part"

@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from skyband.algorithms.choose import MANY
 from skyband.errors import SkybandError
 from skyband.query import Threshold, TopK, TopKPairs
 from skyband.seating import place
@@ -36,6 +35,7 @@ from skyband.spark.plan import Plan
 from skyband.spark.progress import Figures, ProgressListener
 from skyband.spark.scores import condition_column, score_column
 from skyband.spark.sessions import is_remote_session, refuse_remote, session
+from skyband.spark.shards import MANY
 from skyband.spark.warm import warm
 from skyband.spark.watching.metrics import Metrics
 from skyband.window import CountWindow, nanoseconds

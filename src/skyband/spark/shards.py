@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from skyband.algorithms import settled
-from skyband.algorithms.choose import MANY
 from skyband.lanes import attributes_of, auto_key
 from skyband.query import Query, RankedQuery, TopKAcross, TopKPairs
 from skyband.score import score_key, where_key
@@ -30,6 +29,7 @@ from skyband.window import CountWindow
 
 BLOCK = "#block"  # the column that holds a row's part
 SHARD = "shard"  # what rows are brought together by, besides their group
+MANY = 64  # distinct scores up to which each is computed beside the data, as a column; more are spread by query
 CROWD = 4000
 """Scores of one crowd that are worth a shard of their own. Each shard is sent, and keeps, all rows: 1000 such queries take 1.3
 times the time of 500."""

@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from skyband.algorithms.choose import MANY
 from skyband.expression import comparison
 from skyband.lanes import attributes_of
 from skyband.monitor import Monitor
@@ -23,6 +22,7 @@ from skyband.score import score_key, where_key
 from skyband.spark.group import Group
 from skyband.spark.plan import TIE, make_request
 from skyband.spark.reduce import reduced
+from skyband.spark.shards import MANY
 from skyband.state import table_from_bytes
 from skyband.window import CountWindow, TimeWindow, nanoseconds
 
