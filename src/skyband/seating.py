@@ -58,7 +58,8 @@ def place(query: Query, schema: pa.Schema, clock: Clock | None, *, deletions: bo
     if in_scores_lane(query, algorithm):
         return Place(query, ScoresLane, "scores", size, slide, algorithm, door)
     if isinstance(query.window, CountWindow):
-        return Place(query, CountLane, (door, "count", algorithm), size, slide, algorithm, door)
+        alike = auto_key(query) if algorithm == "auto" else None
+        return Place(query, CountLane, (door, "count", algorithm), size, slide, algorithm, door, gathers=alike)
     return Place(query, TimeLane, (door, "time", slide, algorithm), size, slide, algorithm, door, timed=True)
 
 
@@ -128,19 +129,32 @@ def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane]
 
 
 def _gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
-    """The places, where queries that leave the algorithm to us and have many scores among them form a crowd."""
+    """The places, where queries that leave the algorithm to us and have many scores among them form a crowd.
+
+    Those that have been answered for a while stay where they are, and count: once there are many, whoever comes starts a crowd,
+    which the next ones join.
+    """
     groups: dict[Hashable, list[Place]] = {}
     for one in places:
-        if one.door is not None and (key := auto_key(one.query)) is not None:
-            groups.setdefault(key, []).append(one)
+        if one.gathers is not None:
+            groups.setdefault(one.gathers, []).append(one)
     algorithms = {lane.key: lane.algorithm for lane in lanes if isinstance(lane, CrowdLane)}
     for key, group in groups.items():
-        scores, attributes = len({one.door for one in group}), len(attributes_of(cast(TopK, group[0].query)))
+        if key in algorithms:
+            continue
+        doors = {one.door for one in group} | _doors_of(key, lanes)
+        attributes = len(attributes_of(cast(TopK, group[0].query)))
         plain = all(isinstance(one.query.score, Linear | Distance) and one.query.where is None for one in group)
-        if key not in algorithms and (chosen := choose_crowd(scores, attributes, max(one.query.k for one in group), plain)):
+        if chosen := choose_crowd(len(doors), attributes, max(one.query.k for one in group), plain):
             algorithms[key] = chosen
     crowded = {id(one): algorithms[key] for key, group in groups.items() if key in algorithms for one in group}
     return [crowd_place(one, crowded[id(one)]) if id(one) in crowded else one for one in places]
+
+
+def _doors_of(key: Hashable, lanes: list[Lane]) -> set[Door | None]:
+    """The distinct scores of queries that are answered alone and could be in such a crowd."""
+    alone = [lane for lane in lanes if any(member.active and member.gathers == key for member in lane.members)]
+    return {door for lane in alone for door in lane.doors}
 
 
 def _open_to(one: Place, lanes: list[Lane]) -> Lane | None:

@@ -78,6 +78,7 @@ class Member:
         self.query, self.size, self.slide = query, size, slide
         self.active = True  # a cancelled query may stay in its structure's plan, unheard
         self.algorithm = query.algorithm  # what answers it, where that differs from member to member
+        self.gathers: Hashable | None = None  # what it could share a crowd by, had others been there when it came
         self.rows = self.late = self.nulls = 0
         self.ranked: np.ndarray = np.zeros(0, np.int64)  # emit="arrivals": rows that ranked before and are still in the window
 
@@ -103,11 +104,14 @@ class Place:
     algorithm: str
     door: Door | None = None  # how its score comes about, unless the lane reads the columns itself
     timed: bool = False  # the window is one of time
+    gathers: Hashable | None = None  # queries alike in this may share a crowd: the algorithm is left to us
 
     @property
     def member(self) -> Member:
         """The query as a lane holds it."""
-        return Member(self.query, self.size, self.slide)
+        member = Member(self.query, self.size, self.slide)
+        member.gathers = self.gathers
+        return member
 
 
 class Lane(ABC):
