@@ -497,3 +497,12 @@ def test_a_probabilistic_core_drops_dominated_rows_where_that_pays(k: int, scann
             asked = Asked(sb.distance({"x": 0.5, "y": 0.5}), "asc", k, 40_000, 1, "probabilistic", None, True, {"rule": rule})
             crowd.add(asked)
             assert (crowd.state.marks[0, bands.KIND] == bands.LIMITED) == expected, (grid, rule)
+
+
+def test_a_core_filled_with_rows_to_spare_holds_none_that_is_dominated() -> None:
+    crowd = Crowd(("y",), grid=1)
+    crowd.add(Asked(Linear((("y", -1.0),)), "desc", 1, 10, 1, "sma", options={"spare": 1.0}))
+    for _ in crowd.push(np.array([[0.0, 0.0, 1.0, *[2.0] * 10]])):
+        crowd.check_invariants()
+    crowd.check_invariants()
+    assert crowd.searches > 0 and crowd.candidates(0) == 1

@@ -295,20 +295,22 @@ def ready(scores, marks, levels, query, q, end):
 
 @lean
 def fill(pruners, q, score, ordinal, count, end):
-    """Make the rows found for the window that ends at `end`, best first, all that the core holds; its threshold is the score
-    of the last of them, as of now and not of later top-k's, unless there were too few."""
+    """Make the rows found for the window that ends at `end`, best first, all that the core holds, but for those that k newer
+    ones outrank; its threshold is the score of the last of them, as of now and not of later top-k's, unless there were too
+    few."""
     scores, ordinals, counts = pruners.rows
     marks, core = pruners.marks, pruners.query[q, CORE]
     head = marks[core, BEGIN] + (marks[core, ROOM] - count) // 2
-    oldest = NEVER
+    oldest, stop = NEVER, head
     for i in range(count):
-        scores[head + i], ordinals[head + i] = score[i], ordinal[i]
         dominators = 0
-        for j in range(i):
-            dominators += ordinal[j] > ordinal[i]
-        counts[head + i] = dominators
-        oldest = min(oldest, ordinal[i])
-    marks[core, HEAD], marks[core, STOP], marks[core, OLDEST] = head, head + count, oldest
+        for j in range(head, stop):  # one left out would have had its dominators among these
+            dominators += ordinals[j] > ordinal[i]
+        if dominators < marks[core, K]:
+            scores[stop], ordinals[stop], counts[stop] = score[i], ordinal[i], dominators
+            oldest = min(oldest, ordinal[i])
+            stop += 1
+    marks[core, HEAD], marks[core, STOP], marks[core, OLDEST] = head, stop, oldest
     pruners.query[q, FILLED] = end
     enough = count == pruners.query[q, WANTED]
     pruners.query[q, REFILLS] = 1 + enough
