@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 import skyband as sb
 from played import reloaded
+from skyband import gathering
 from skyband.algorithms import choose
 from skyband.lanes import CrowdLane
 
@@ -64,3 +70,116 @@ def test_queries_that_were_cancelled_or_have_another_window_do_not_count() -> No
     monitor.add(sb.TopK(name="one more", k=1, score=sb.linear({"x": -2.0, "y": 1.0}), window=WINDOW))
     monitor.push(points(50, seed=2))
     assert [member.query.name for lane in crowds(monitor) for member in lane.members] == ["one more"]
+
+
+# --- different columns ------------------------------------------------------------------------------------------------------
+
+COLUMNS = ("a", "b", "c", "d")
+odd_numbers = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, math.inf, -math.inf, math.nan, None])
+
+
+@st.composite
+def scores(draw: st.DrawFn) -> Any:
+    names = draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=3, unique=True))
+    numbers = {name: draw(st.sampled_from([0.0, 1.0, -2.0, 0.5])) for name in names}
+    kind = draw(st.sampled_from(["linear", "linear", "distance", "expression"]))
+    if kind == "expression":
+        return " + ".join(f"{name} * {number}" for name, number in numbers.items())
+    return sb.linear(numbers) if kind == "linear" else sb.distance(numbers)
+
+
+@st.composite
+def asked(draw: st.DrawFn, number: int, emissions: list[str]) -> sb.TopK:
+    return sb.TopK(
+        name=f"q{number}",
+        k=draw(st.integers(1, 3)),
+        score=draw(scores()),
+        window=sb.CountWindow(draw(st.sampled_from([5, 9])), slide=draw(st.sampled_from([1, 3]))),
+        order=draw(st.sampled_from(["asc", "desc"])),
+        where=draw(st.sampled_from([None, None, {"b": (0.0, None)}, "c < a or d == 1"])),
+        emit=draw(st.sampled_from(emissions)),
+    )
+
+
+def told(table: pa.Table, name: str) -> list[tuple[Any, ...]]:
+    """The result rows of one query, NaN-free but for its own columns."""
+    found = [row for row in table.to_pylist() if row["query"] == name]
+    return [tuple(row[column] for column in ("window_end", "event", "rank", "score", "seq")) for row in found]
+
+
+def compare_with_oracle(data: st.DataObject, emissions: list[str]) -> None:
+    """Queries over any columns come and go; each is asked twice, left to us and of the oracle."""
+    schema = pa.schema([(name, pa.float64()) for name in COLUMNS])
+    monitor, came = sb.Monitor(), 0
+    for _ in range(data.draw(st.integers(1, 5), label="calls")):
+        for _ in range(data.draw(st.integers(0, 4), label="more queries")):
+            query = data.draw(asked(came, emissions))
+            monitor.add(query)
+            monitor.add(oracle(query, f"o{came}"))
+            came += 1
+        if monitor.queries and data.draw(st.booleans(), label="cancel"):
+            number = data.draw(st.sampled_from(sorted(int(name[1:]) for name in monitor.queries if name[0] == "q")))
+            monitor.cancel(f"q{number}")
+            monitor.cancel(f"o{number}")
+        if data.draw(st.booleans(), label="save"):
+            monitor = reloaded(monitor)
+        drawn = data.draw(st.lists(st.tuples(*[odd_numbers] * len(COLUMNS)), max_size=12), label="rows")
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in drawn]
+        results = monitor.push(pa.Table.from_pylist(rows, schema))
+        for lane in crowds(monitor):
+            lane.structure.check_invariants()
+        for name in [name for name in monitor.queries if name[0] == "q"]:
+            twin = f"o{name[1:]}"
+            assert told(results, name) == told(results, twin)
+            assert monitor.top(name)["seq"].to_pylist() == monitor.top(twin)["seq"].to_pylist()
+            assert monitor.stats(name)["nulls"] == monitor.stats(twin)["nulls"]
+
+
+@given(data=st.data(), many=st.integers(1, 3), alike=st.sampled_from([1, 2, 1000]))
+def test_scores_over_different_columns_in_one_grid_are_those_of_the_oracle(data: st.DataObject, many: int, alike: int) -> None:
+    with patch.object(choose, "MANY", many), patch.object(gathering, "MANY_ALIKE", alike):
+        compare_with_oracle(data, ["changes", "arrivals", "none"])
+
+
+def over(columns: str, number: int, **more: Any) -> sb.TopK:
+    score = sb.linear(dict.fromkeys(columns, 1.0 + number) | {columns[0]: 1.0})
+    given: dict[str, Any] = {"k": 3, "window": WINDOW, **more}
+    return sb.TopK(name=f"{columns}{number}", score=score, **given)
+
+
+def columns_of(monitor: sb.Monitor) -> list[str]:
+    return sorted("".join(lane.structure.attributes) for lane in crowds(monitor))
+
+
+def test_queries_whose_columns_overlap_share_a_grid_over_all_of_them() -> None:
+    monitor = sb.Monitor([over(columns, i) for columns in ("ab", "bc", "cd", "abc") for i in range(5)])
+    monitor.push(points(30, columns="abcdefgh"))
+    assert columns_of(monitor) == ["abcd"] and len(monitor._lanes) == 1
+    monitor.add(over("ad", 0))  # finds the crowd
+    monitor.add(over("ae", 0))  # does not
+    monitor.push(points(30, seed=1, columns="abcdefgh"))
+    assert columns_of(monitor) == ["abcd"] and len(monitor._lanes) == 2
+    apart = sb.Monitor([over(columns, i) for columns in ("ab", "cd", "efg", "gh") for i in range(16)])
+    apart.push(points(30, columns="abcdefgh"))
+    assert columns_of(apart) == ["ab", "cd", "efgh"]
+    single = sb.Monitor([sb.TopK(name=c, k=1, score=c, window=WINDOW) for c in "abcdefgh"])
+    with patch.object(choose, "MANY", 2):
+        single.push(points(30, columns="abcdefgh"))
+    assert len(single._lanes) == 8
+
+
+def test_many_scores_over_the_same_columns_have_a_grid_to_themselves() -> None:
+    with patch.object(gathering, "MANY_ALIKE", 20):
+        monitor = sb.Monitor([over("ab", i) for i in range(20)] + [over("bc", i) for i in range(16)])
+        monitor.push(points(30, columns="abc"))
+    assert columns_of(monitor) == ["ab", "bc"]
+
+
+def test_a_column_that_nobody_reads_any_more_may_become_one_of_texts() -> None:
+    monitor = sb.Monitor([over("ab", i) for i in range(16)] + [over("bc", 0)])
+    data = points(30, columns="ab")
+    monitor.push({**data, "c": pa.nulls(30)})
+    assert columns_of(monitor) == ["abc"] and monitor.stats("bc0")["nulls"] == 30
+    monitor.cancel("bc0")
+    monitor.push({**data, "c": ["text"] * 30})
+    assert monitor.stats("ab0")["nulls"] == 0 and len(monitor.top("ab0")) == 3

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from skyband.across_query import TopKAcross
 from skyband.algorithms import TABLE, entry, settled, with_error
-from skyband.algorithms.choose import choose_crowd
 from skyband.binding import check_tree
 from skyband.clock import Clock
 from skyband.errors import QueryError
-from skyband.formulas import Distance, Linear
+from skyband.gathering import gathered
 from skyband.lanes import (
     CountLane,
     CrowdLane,
@@ -27,10 +25,8 @@ from skyband.lanes import (
     ScoresLane,
     TimeLane,
     across_place,
-    attributes_of,
     auto_key,
     crowd_key,
-    crowd_place,
     in_scores_lane,
 )
 from skyband.pair_score import bare
@@ -107,7 +103,7 @@ def window_lengths(query: Query, clock: Clock | None) -> tuple[int, int]:
 def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane], list[tuple[Lane, Place]]]:
     """Where queries go from the next row on: new lanes, ready for it, and which queries are to join which of `lanes`.
     Changes none of these."""
-    places = _gathered(places, lanes)
+    places = gathered(places, lanes)
     new: list[Lane] = []
     joining: list[tuple[Lane, Place]] = []
     for one in places:
@@ -126,35 +122,6 @@ def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane]
         with _memory_for([member.query for member in lane.members]):
             lane.start()
     return new, joining
-
-
-def _gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
-    """The places, where queries that leave the algorithm to us and have many scores among them form a crowd.
-
-    Those that have been answered for a while stay where they are, and count: once there are many, whoever comes starts a crowd,
-    which the next ones join.
-    """
-    groups: dict[Hashable, list[Place]] = {}
-    for one in places:
-        if one.gathers is not None:
-            groups.setdefault(one.gathers, []).append(one)
-    algorithms = {lane.key: lane.algorithm for lane in lanes if isinstance(lane, CrowdLane)}
-    for key, group in groups.items():
-        if key in algorithms:
-            continue
-        doors = {one.door for one in group} | _doors_of(key, lanes)
-        attributes = len(attributes_of(cast(TopK, group[0].query)))
-        plain = all(isinstance(one.query.score, Linear | Distance) and one.query.where is None for one in group)
-        if chosen := choose_crowd(len(doors), attributes, max(one.query.k for one in group), plain):
-            algorithms[key] = chosen
-    crowded = {id(one): algorithms[key] for key, group in groups.items() if key in algorithms for one in group}
-    return [crowd_place(one, crowded[id(one)]) if id(one) in crowded else one for one in places]
-
-
-def _doors_of(key: Hashable, lanes: list[Lane]) -> set[Door | None]:
-    """The distinct scores of queries that are answered alone and could be in such a crowd."""
-    alone = [lane for lane in lanes if any(member.active and member.gathers == key for member in lane.members)]
-    return {door for lane in alone for door in lane.doors}
 
 
 def _open_to(one: Place, lanes: list[Lane]) -> Lane | None:

@@ -29,6 +29,7 @@ from skyband.algorithms.contract import Plan
 LONG_SLIDE = 10  # rows from which on `sap` finds the best row of each window faster
 _WORTH_BOXES = 50_000  # rows of a window from which on boxes cost less than a scan
 MANY = 16  # distinct scores from which on they form a crowd instead of having a structure each
+MANY_ALIKE = 1000  # of them over the same columns from which on these have a crowd of their own
 MOST_FOR_GRID = 4  # attributes up to which a grid is faster than a scan, whatever k
 ALWAYS = range(10, 51)  # k for which it is, whatever attributes
 MOST_ON_GRID = 2000  # scores up to which it is, whatever both

@@ -18,9 +18,9 @@ pairs.py   pairs of rows; pairs_windows.py: their two kinds of windows
 
 from skyband.lanes.across import AcrossLane, across_place
 from skyband.lanes.across_newest import NewestAcrossLane
-from skyband.lanes.base import NEVER, Door, Lane, Member, Names, Place, Rows
+from skyband.lanes.base import NEVER, Door, Gathers, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
-from skyband.lanes.crowd import CrowdLane, attributes_of, auto_key, crowd_key, crowd_place
+from skyband.lanes.crowd import MOST_ATTRIBUTES, CrowdLane, attributes_of, auto_key, crowd_key, crowd_place
 from skyband.lanes.pairs_windows import PairCountLane, PairTimeLane
 from skyband.lanes.scores import ScoresLane, in_scores_lane
 from skyband.lanes.time import TimeLane
@@ -31,11 +31,13 @@ KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in _ALL}
 
 __all__ = [
     "KINDS",
+    "MOST_ATTRIBUTES",
     "NEVER",
     "AcrossLane",
     "CountLane",
     "CrowdLane",
     "Door",
+    "Gathers",
     "Lane",
     "Member",
     "Names",

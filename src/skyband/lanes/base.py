@@ -71,6 +71,18 @@ class Rows:
         return late
 
 
+@dataclass(frozen=True)
+class Gathers:
+    """What queries of a crowd have in common: they read no other columns, and have this window."""
+
+    columns: frozenset[str]
+    window: tuple[bool, int, int]  # is it one of time, its size and slide
+
+    def within(self, crowd: Gathers) -> bool:
+        """May a query with these columns and window be in the crowd?"""
+        return self.window == crowd.window and self.columns <= crowd.columns
+
+
 class Member:
     """One query in a lane: its window in rows or in the time column's unit, and its counters."""
 
@@ -78,7 +90,7 @@ class Member:
         self.query, self.size, self.slide = query, size, slide
         self.active = True  # a cancelled query may stay in its structure's plan, unheard
         self.algorithm = query.algorithm  # what answers it, where that differs from member to member
-        self.gathers: Hashable | None = None  # what it could share a crowd by, had others been there when it came
+        self.gathers: Gathers | None = None  # what it could share a crowd by, had others been there when it came
         self.rows = self.late = self.nulls = 0
         self.ranked: np.ndarray = np.zeros(0, np.int64)  # emit="arrivals": rows that ranked before and are still in the window
 
@@ -104,7 +116,8 @@ class Place:
     algorithm: str
     door: Door | None = None  # how its score comes about, unless the lane reads the columns itself
     timed: bool = False  # the window is one of time
-    gathers: Hashable | None = None  # queries alike in this may share a crowd: the algorithm is left to us
+    gathers: Gathers | None = None  # what crowds it may be in, if the algorithm is left to us
+    crowd: Gathers | None = None  # the one it was put into
 
     @property
     def member(self) -> Member:

@@ -15,7 +15,7 @@ from skyband.changes import NO_EVENTS, Emitted
 from skyband.expression import Call, Column, Tree, without_texts
 from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
-from skyband.lanes.base import Lane, Place, Rows
+from skyband.lanes.base import Gathers, Lane, Member, Place, Rows
 from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.score import as_tree, where_key, where_tree
 from skyband.window import CountWindow
@@ -45,8 +45,8 @@ def crowd_key(query: RankedQuery, algorithm: str) -> Hashable | None:
     return ("crowd", frozenset(attributes_of(query)), algorithm, query.window.size, query.window.slide)
 
 
-def auto_key(query: Query) -> Hashable | None:
-    """Queries of one key that leave the algorithm to us may share a crowd that is filled from the window; None for others."""
+def auto_key(query: Query) -> Gathers | None:
+    """What crowds that are filled from the window a query that leaves the algorithm to us may be in; None for others."""
     if not isinstance(query, TopK) or query.algorithm != "auto" or query.error > 0:
         return None
     if not isinstance(query.window, CountWindow) or query.emit == "snapshots":
@@ -54,12 +54,13 @@ def auto_key(query: Query) -> Hashable | None:
     attributes = () if callable(query.score) else attributes_of(query)
     if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
         return None
-    return ("crowd", frozenset(attributes), "auto", query.window.size, query.window.slide)
+    return Gathers(frozenset(attributes), (False, query.window.size, query.window.slide))
 
 
-def crowd_place(place: Place, algorithm: str) -> Place:
+def crowd_place(place: Place, algorithm: str, crowd: Gathers) -> Place:
     """The place of such a query in a crowd."""
-    return replace(place, lane=CrowdLane, key=auto_key(place.query), algorithm=algorithm, door=None)
+    key = ("crowd", "auto", crowd)
+    return replace(place, lane=CrowdLane, key=key, algorithm=algorithm, door=None, gathers=None, crowd=crowd)
 
 
 class CrowdLane(Lane):
@@ -71,6 +72,7 @@ class CrowdLane(Lane):
         from skyband.algorithms.crowd import Crowd, resolution
 
         super().__init__(place, since)
+        self.gathers = place.crowd  # who may join, where the algorithm was left to us
         attributes = self._attributes(place)
         named, options = settled(place.algorithm)
         usual = resolution(place.size, len(attributes)) if named.family == "spatial" else 0
@@ -84,6 +86,7 @@ class CrowdLane(Lane):
         self.ranked_limit = 1 << 12  # how many there may be until expired ones are forgotten
         self._uncounted = 0  # rows taken since the members' counters were brought up to date
         self._emission: np.ndarray | None = None  # what each member's windows give
+        self._read: frozenset[str] | None = None  # the attributes that members read
 
     def admits(self, place: Place) -> bool:
         return True
@@ -92,7 +95,7 @@ class CrowdLane(Lane):
         from skyband.algorithms.crowd import Asked
 
         self.settle()
-        self._emission = None
+        self._emission = self._read = None
         query, (named, options) = _asked(place), settled(place.algorithm)
         score, order = self._score(place)
         given = {name: value for name, value in options.items() if name != "grid"}
@@ -109,7 +112,7 @@ class CrowdLane(Lane):
 
     def _attributes(self, place: Place) -> tuple[str, ...]:
         """What the structure calls the numbers it is given of a row."""
-        return attributes_of(_asked(place))
+        return attributes_of(_asked(place)) if place.crowd is None else tuple(sorted(place.crowd.columns))
 
     def _score(self, place: Place) -> tuple[Linear | Distance | Call, str]:
         """How it ranks them for a query, and which way."""
@@ -117,7 +120,7 @@ class CrowdLane(Lane):
 
     def cancel(self, at: int) -> None:
         """Stop answering a query and forget what only it held."""
-        self._emission = None
+        self._emission = self._read = None
         self.structure.remove(at)
         del self.members[at], self.uids[at]
 
@@ -153,8 +156,12 @@ class CrowdLane(Lane):
 
     def _points(self, rows: Rows) -> np.ndarray:
         """The numbers of the rows: float64 [attributes, rows]."""
-        known = column_values(self.structure.attributes, rows.table)
-        return np.stack([known[name] for name in self.structure.attributes])
+        attributes = self.structure.attributes
+        if self._read is None:
+            self._read = frozenset(name for member in self.members for name in attributes_of(_asked(member)))
+        known = column_values([name for name in attributes if name in self._read], rows.table)
+        # a column that nobody reads any more may have become one of texts
+        return np.stack([known[name] if name in known else np.zeros(len(rows.table)) for name in attributes])
 
     def _emit(self, query: np.ndarray, ends: np.ndarray, results: Results, emission: np.ndarray) -> Emitted:
         from skyband.kernels.emission import count_events, emit
@@ -248,6 +255,7 @@ class CrowdLane(Lane):
 
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header = {**self.header(), "uids": self.uids, "next_uid": self.next_uid, "ranked_limit": self.ranked_limit}
+        header["attributes"] = list(self.structure.attributes)
         return header, {"structure": np.frombuffer(self.structure.snapshot(), np.uint8), "ranked": self.ranked}
 
     @classmethod
@@ -256,10 +264,7 @@ class CrowdLane(Lane):
 
     @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> CrowdLane:
-        places = [
-            one if issubclass(one.lane, CrowdLane) else crowd_place(one, known["algorithm"])
-            for one, known in zip(places, header["members"], strict=True)
-        ]
+        places = [_again(one, header, known["algorithm"]) for one, known in zip(places, header["members"], strict=True)]
         lane = cls(places[0], header["since"])
         lane._prepare(places, header)
         for place in places:
@@ -275,9 +280,18 @@ class CrowdLane(Lane):
         return
 
 
-def _asked(place: Place) -> RankedQuery:
-    assert isinstance(place.query, TopK | Threshold)
-    return place.query
+def _asked(one: Place | Member) -> RankedQuery:
+    assert isinstance(one.query, TopK | Threshold)
+    return one.query
+
+
+def _again(one: Place, header: dict[str, Any], algorithm: str) -> Place:
+    """The place of a query in the crowd that was written down."""
+    if issubclass(one.lane, CrowdLane):
+        return one
+    assert one.gathers is not None
+    columns = frozenset(header.get("attributes", one.gathers.columns))
+    return crowd_place(one, algorithm, replace(one.gathers, columns=columns))
 
 
 def attributes_of(query: RankedQuery) -> tuple[str, ...]:
