@@ -138,7 +138,7 @@ def compare_with_oracle(data: st.DataObject, emissions: list[str]) -> None:
 @given(data=st.data(), many=st.integers(1, 3), alike=st.sampled_from([1, 2, 1000]))
 def test_scores_over_different_columns_in_one_grid_are_those_of_the_oracle(data: st.DataObject, many: int, alike: int) -> None:
     with patch.object(choose, "MANY", many), patch.object(gathering, "MANY_ALIKE", alike):
-        compare_with_oracle(data, ["changes", "arrivals", "none"])
+        compare_with_oracle(data, ["changes", "snapshots", "arrivals", "none"])
 
 
 def over(columns: str, number: int, **more: Any) -> sb.TopK:
@@ -183,3 +183,13 @@ def test_a_column_that_nobody_reads_any_more_may_become_one_of_texts() -> None:
     monitor.cancel("bc0")
     monitor.push({**data, "c": ["text"] * 30})
     assert monitor.stats("ab0")["nulls"] == 0 and len(monitor.top("ab0")) == 3
+
+
+def test_snapshots_of_every_window_come_out_of_a_crowd_whether_it_changed_or_not() -> None:
+    queries = sums(choose.MANY, emit="snapshots", window=sb.CountWindow(40, slide=2))
+    monitor = sb.Monitor([*queries, *(oracle(query, f"o{at}") for at, query in enumerate(queries))])
+    for seed, rows in enumerate((1, 30, 301, 3)):
+        results = monitor.push(points(rows, seed))
+        for at, query in enumerate(queries):
+            assert told(results, query.name) == told(results, f"o{at}")
+    assert len(crowds(monitor)) == 1 and len(crowds(monitor)[0].members) == choose.MANY

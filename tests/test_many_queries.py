@@ -99,6 +99,7 @@ def questions(draw: st.DrawFn, indexed: bool, named: str | None = None) -> list[
     same = (size, draw(st.integers(1, size)))
     algorithm = named or draw(st.sampled_from(INDEXED))
     any_score = algorithm[:3] in ("sma", "tma", "aut")
+    emissions = ["changes", "arrivals", "none"] + ["snapshots"] * (algorithm == "auto")
     found = []
     for number in range(draw(st.integers(1, 5))):
         own = draw(st.integers(1, 12))
@@ -110,7 +111,7 @@ def questions(draw: st.DrawFn, indexed: bool, named: str | None = None) -> list[
                 (draw(st.sampled_from([0.0, 1.0, 2.5])), draw(st.sampled_from([0.0, 1.5, -2.0]))),
                 k=draw(st.integers(1, 4)),
                 order=draw(st.sampled_from(["asc", "desc"])),
-                emit=draw(st.sampled_from(["changes", "arrivals", "none"])),
+                emit=draw(st.sampled_from(emissions)),
                 algorithm=algorithm if indexed else draw(st.sampled_from(EXACT)),
                 window=window,
                 where=draw(st.sampled_from([None, None, "region", "condition"])) if any_score or not indexed else None,

@@ -3,7 +3,7 @@
 Queries over the same columns and the same window may share one grid. So may those over some of its columns: a score is
 computed of its own columns only, whatever the others hold, and cells that differ in the others are as good as each other. A
 crowd costs about half a millisecond a push before it has a query, and a query more, the more columns the grid has. So queries
-whose columns overlap share a grid over all of them, up to six; a thousand and more over the same columns have one to themselves.
+whose columns overlap share a grid over all of them, up to six; a thousand and more over the same columns have their own.
 
 Milliseconds a cycle of 1000 rows, windows of 20,000, k = 20, linear scores:
 

@@ -10,6 +10,7 @@ count.py   rows by arrival, count windows
 time.py    rows by time, then arrival; slides close when the watermark passes them
 open_rows.py  where rows wait for that
 crowd.py   many queries with scores of their own over the same attributes
+snapshots.py  the windows that it says nothing of
 scores.py  many queries with scores of any form
 across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows; across_newest.py:
            as one part of several

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from skyband.expression import Call, Column, Tree, without_texts
 from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
 from skyband.lanes.base import Gathers, Lane, Member, Place, Rows
+from skyband.lanes.snapshots import Unchanged
 from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.score import as_tree, where_key, where_tree
 from skyband.window import CountWindow
@@ -23,6 +24,7 @@ from skyband.window import CountWindow
 MOST_ATTRIBUTES = 6  # more make a search open too many cells
 _MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
+SNAPSHOTS = 2  # kernels.emission
 
 
 def crowd_key(query: RankedQuery, algorithm: str) -> Hashable | None:
@@ -49,7 +51,7 @@ def auto_key(query: Query) -> Gathers | None:
     """What crowds that are filled from the window a query that leaves the algorithm to us may be in; None for others."""
     if not isinstance(query, TopK) or query.algorithm != "auto" or query.error > 0:
         return None
-    if not isinstance(query.window, CountWindow) or query.emit == "snapshots":
+    if not isinstance(query.window, CountWindow):
         return None
     attributes = () if callable(query.score) else attributes_of(query)
     if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
@@ -129,13 +131,28 @@ class CrowdLane(Lane):
     def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
         points = self._points(rows)
         emission = self._emissions()
-        parts = [self._emit(query, ends, results, emission) for query, ends, results in self.structure.push(points)]
+        parts = list(self._parts(points, emission))
         self._uncounted += len(rows.table)
         nulls = self._nulls(rows, points)
         for at in np.flatnonzero(nulls).tolist():
             self.members[at].nulls += int(nulls[at])
         emitted = self._first_arrivals_of(Emitted.join(parts), emission)
         return emitted, emitted.ordinal
+
+    def _parts(self, points: np.ndarray, emission: np.ndarray) -> Iterator[Emitted]:
+        """Result rows of the windows that the rows complete."""
+        wanting = emission == SNAPSHOTS
+        if not wanting.any():
+            for query, ends, results in self.structure.push(points):
+                yield self._emit(query, ends, results, emission)
+            return
+        slide = np.array([member.slide for member in self.members])
+        unchanged = Unchanged(wanting, self.structure.seen // slide)
+        for query, ends, results in self.structure.push(points):
+            query, number, results = unchanged.among(query, ends // slide[query], results)
+            yield self._emit(query, number * slide[query], results, emission)
+        query, number, results = unchanged.rest(self.structure.seen // slide)
+        yield self._emit(query, number * slide[query], results, emission)
 
     def delete(self, seq: np.ndarray) -> tuple[Emitted, np.ndarray]:
         emission = self._emissions()
