@@ -49,7 +49,8 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
     Those that have been answered for a while stay where they are, and count: once there are many, whoever comes starts a crowd,
     which the next ones join.
     """
-    crowds = [lane.gathers for lane in lanes if isinstance(lane, CrowdLane) and lane.gathers is not None]
+    joinable = [lane for lane in lanes if isinstance(lane, CrowdLane) and lane.is_open]
+    crowds = [lane.gathers for lane in joinable if lane.gathers is not None]
     algorithms = {lane.gathers: lane.algorithm for lane in lanes if isinstance(lane, CrowdLane)}
     found: dict[int, Place] = {}
     groups: dict[Gathers, _Group] = {}
@@ -66,13 +67,15 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
             group.doors.add(one.door)
     windows = {gathers.window for gathers in groups}
     for lane in lanes if groups else []:
+        if lane.timed:
+            continue  # a crowd over time is hardly ever open to more: it must be worth it now
         for member in lane.members:
             if member.active and member.gathers is not None and member.gathers.window in windows:
                 groups.setdefault(member.gathers, _Group(member.gathers.columns)).doors.update(lane.doors)
     for window in windows:
         alike = [group for gathers, group in groups.items() if gathers.window == window]
         for group in _united(alike):
-            if group.places and (algorithm := _algorithm(group)):
+            if group.places and (algorithm := _algorithm(group, timed=window[0])):
                 crowd = Gathers(group.columns, window)
                 found |= {id(one): crowd_place(one, algorithm, crowd) for one in group.places}
     return [found.get(id(one), one) for one in places]
@@ -98,7 +101,7 @@ def _overlap(one: _Group, other: _Group) -> bool:
     return bool(one.columns & other.columns) and len(one.columns | other.columns) <= MOST_ATTRIBUTES
 
 
-def _algorithm(group: _Group) -> str | None:
+def _algorithm(group: _Group, timed: bool) -> str | None:
     queries = [one.query for one in group.places]
     plain = all(isinstance(query.score, Linear | Distance) and query.where is None for query in queries)
-    return choose_crowd(len(group.doors), len(group.columns), max(query.k for query in queries), plain)
+    return choose_crowd(len(group.doors), len(group.columns), max(query.k for query in queries), plain, timed)

@@ -28,6 +28,7 @@ from skyband.lanes import (
     auto_key,
     crowd_key,
     in_scores_lane,
+    timed_key,
 )
 from skyband.pair_score import bare
 from skyband.query import Query, Threshold, TopK, TopKPairs
@@ -56,7 +57,9 @@ def place(query: Query, schema: pa.Schema, clock: Clock | None, *, deletions: bo
     if isinstance(query.window, CountWindow):
         alike = auto_key(query) if algorithm == "auto" else None
         return Place(query, CountLane, (door, "count", algorithm), size, slide, algorithm, door, gathers=alike)
-    return Place(query, TimeLane, (door, "time", slide, algorithm), size, slide, algorithm, door, timed=True)
+    alike = timed_key(query, size, slide) if algorithm == "auto" else None
+    key = (door, "time", slide, algorithm)
+    return Place(query, TimeLane, key, size, slide, algorithm, door, timed=True, gathers=alike)
 
 
 def deleting(query: Query) -> str:
@@ -143,7 +146,7 @@ def _memory_for(queries: list[Query]) -> Iterator[None]:
 def _check_memory(one: Place) -> None:
     """QueryError when a lane could not take the query up for want of memory."""
     spatial = one.algorithm != "auto" and settled(one.algorithm)[0].family == "spatial"
-    rows = 8 * _most(one) + (one.size + one.slide if spatial else 0)
+    rows = 8 * _most(one) + (one.size + one.slide if spatial and not one.timed else 0)
     with _memory_for([one.query]):
         np.empty((rows, 8))
 

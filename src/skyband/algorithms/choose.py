@@ -42,9 +42,10 @@ def choose(plan: Plan, told: bool) -> str:
     return "sap" if best_alone and plan.slides is not None and plan.slides[0] >= LONG_SLIDE else "shared"
 
 
-def choose_crowd(scores: int, attributes: int, k: int, plain: bool) -> str | None:
+def choose_crowd(scores: int, attributes: int, k: int, plain: bool, timed: bool = False) -> str | None:
     """The algorithm for queries on so many distinct scores over the same attributes and windows, the largest k being `k`; None
-    for a structure each. `plain`: all scores are weighted sums or distances, with no regions.
+    for a structure each. `plain`: all scores are weighted sums or distances, with no regions. `timed`: windows are of time, and
+    a grid relies on those of so many rows.
 
     `./run bench points` measures grid and scan side by side; milliseconds a cycle of 10⁴ rows, N = 10⁶, k = 1 / 20 / 100:
 
@@ -82,7 +83,7 @@ def choose_crowd(scores: int, attributes: int, k: int, plain: bool) -> str | Non
     """
     if scores < MANY:
         return None
-    scan = plain and attributes > MOST_FOR_GRID and k not in ALWAYS and scores > MOST_ON_GRID
+    scan = timed or (plain and attributes > MOST_FOR_GRID and k not in ALWAYS and scores > MOST_ON_GRID)
     return f"sma(grid=1, spare={SPARE})" if scan else f"sma(spare={SPARE})"
 
 

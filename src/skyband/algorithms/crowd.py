@@ -29,16 +29,17 @@ import numpy as np
 from skyband.algorithms.arena import check_band, packed, with_room
 from skyband.algorithms.asked import Asked, resolution
 from skyband.algorithms.crowd_check import check_calendar, check_monitored, check_points, coordinates
-from skyband.algorithms.scanned import NO_POINTS, WALKED, Round, Scanned
+from skyband.algorithms.scanned import NO_POINTS, PIECE, WALKED, Round, Scanned
 from skyband.kernels import bands, deletion, points, pruning, query_grid
 from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
 from skyband.kernels import grid as grid_kernel
+from skyband.kernels import scan as scan_kernel
 from skyband.kernels.tables import Results, Tops
 from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
-__all__ = ["Asked", "Crowd", "resolution"]
+__all__ = ["Asked", "Crowd", "TimeCrowd", "resolution"]
 
 _FIELDS = {
     "score": "float64 room",
@@ -318,8 +319,11 @@ class Crowd(Scanned):
         self._reach = arrays["reach"] if arrays["reach"].size else None
         self._forget_index()
         self._points = NO_POINTS
+        self._restore_window(arrays["window"], arrays["gone"])
+
+    def _restore_window(self, window: np.ndarray, gone: np.ndarray) -> None:
         if self.refills and self._bounds is not None:
-            self._fill_points(arrays["window"], self.seen, arrays["gone"])
+            self._fill_points(window, self.seen, gone)
 
     def _window(self) -> tuple[np.ndarray, np.ndarray]:
         """Attributes of the rows that cores may be filled from, oldest first; and the ordinals of those that were deleted."""
@@ -328,3 +332,59 @@ class Crowd(Scanned):
         rows, deleted = np.empty((len(self.attributes), count)), np.empty(count, bool)
         points.read_window(self._points, rows, deleted)
         return rows, begin + np.flatnonzero(deleted)
+
+
+class TimeCrowd(Crowd):
+    """Queries over the same attributes and windows that hold any number of rows: intervals of ordinals, told with the rows.
+
+    A crowd in a grid of one cell, since more rely on windows of so many rows. Exact; O(1) a row and query, vectorized, and
+    O(window) a search. Weighted sums and distances without regions only, which can be computed many rows at a time.
+    """
+
+    def __init__(self, attributes: tuple[str, ...]) -> None:
+        super().__init__(attributes, grid=1)
+        # all rows are in one cell: where they are found does not depend on how many a window holds
+        self._points = points.empty_points(len(attributes), 1, 1)
+        self._first, self._end = np.zeros(0, np.int64), np.zeros(0, np.int64)  # the windows being answered
+        self._number = np.zeros(0, np.int64)  # and their places among those handed over
+
+    def take(self, rows: np.ndarray, first: np.ndarray, end: np.ndarray, reach: int) -> Iterator[Round]:
+        """Take rows, float64 [attributes, rows], and answer the windows of the ordinals first[i] <= row < end[i], which never
+        decrease; the last ends with the rows, or before. In rounds: queries, numbers of windows, answers of those that may
+        have changed. No window holds a row before the ordinal `reach`. Otherwise as `push`."""
+        rows = np.ascontiguousarray(rows)
+        points.drop_points(self._points, min(reach, self.seen))
+        self._points = points.add_points(self._points, np.zeros(rows.shape[1], np.int64), rows, self.seen)
+        begin, stop, at = self.seen, self.seen + rows.shape[1], 0
+        while at < len(end) or self.seen < stop:
+            # of windows that end with the same row, each is another matter: what was searched for one may not do for the next
+            upto = at + int(np.searchsorted(end[at:], self.seen + PIECE, "right"))
+            ends = end[at:upto]
+            same = np.flatnonzero(ends[1:] == ends[:-1])
+            upto = at + 1 + int(same[0]) if len(same) else upto
+            start = self.seen
+            self.seen = int(end[upto - 1]) if len(same) else min(start + PIECE, stop)
+            self._first, self._end, self._number = first[at:upto], end[at:upto], np.arange(at, upto)
+            self.state.query[:, pruning.FILLED] = pruning.NONE
+            if self.asked:
+                yield from Scanned._take(self, rows[:, start - begin : self.seen - begin].copy(), start, start)
+            at = upto
+
+    def push(self, rows: np.ndarray) -> Iterator[Round]:
+        """Windows are not known from the rows: see `take`."""
+        raise AssertionError("a crowd over windows of any number of rows is told which end with them")
+
+    def _slides(self, begin: int) -> scan_kernel.Slides:
+        """The windows being answered; of a query that is not heard, the last of them."""
+        kind = np.array([0 if asked.heard else 1 for asked in self.asked], np.int64)
+        first, end = (np.concatenate([column, column[-1:]]) for column in (self._first, self._end))
+        return scan_kernel.Slides(kind, np.array([0, len(self._end), len(end)]), first, end)
+
+    def _named(self, slides: scan_kernel.Slides, places: np.ndarray) -> np.ndarray:
+        return np.concatenate([self._number, self._number[-1:]])[places]
+
+    def _restore_window(self, window: np.ndarray, gone: np.ndarray) -> None:
+        begin = self.seen - window.shape[1]
+        self._points = points.empty_points(len(self.attributes), 1, 1)
+        self._points.marks[points.OLDEST] = begin
+        self._points = points.add_points(self._points, np.zeros(window.shape[1], np.int64), window, begin)

@@ -150,8 +150,8 @@ class Scanned:
             written = int(answers.used[0])
             if written and status < 0:
                 query = answers.query[:written]
-                ends = slides.end[slides.begin[slides.kind[query]] + answers.window[:written]]
-                yield query, ends, Results(*answers[2:6])
+                windows = self._named(slides, slides.begin[slides.kind[query]] + answers.window[:written])
+                yield query, windows, Results(*answers[2:6])
                 answers = self._answers()
             if status == pruning.DONE:
                 self.searches += int(progress[kernel.SEARCHES])
@@ -170,6 +170,10 @@ class Scanned:
         begins = np.concatenate([[0], np.cumsum([len(column) for column in ends])])
         first = [end - size for end, (size, _, _) in zip(ends, kinds, strict=True)]
         return kernel.Slides(np.array(kind, np.int64), begins.astype(np.int64), np.concatenate(first), np.concatenate(ends))
+
+    def _named(self, slides: kernel.Slides, places: np.ndarray) -> np.ndarray:
+        """What the windows at these places are called in answers."""
+        return slides.end[places]
 
     def _answers(self) -> pruning.Answers:
         room = max(4 * self.tops.score.shape[1], 1 << 16)

@@ -10,6 +10,7 @@ count.py   rows by arrival, count windows
 time.py    rows by time, then arrival; slides close when the watermark passes them
 open_rows.py  where rows wait for that
 crowd.py   many queries with scores of their own over the same attributes
+crowd_time.py  the same over time windows
 snapshots.py  the windows that it says nothing of
 scores.py  many queries with scores of any form
 across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows; across_newest.py:
@@ -21,12 +22,13 @@ from skyband.lanes.across import AcrossLane, across_place
 from skyband.lanes.across_newest import NewestAcrossLane
 from skyband.lanes.base import NEVER, Door, Gathers, Lane, Member, Names, Place, Rows
 from skyband.lanes.count import CountLane
-from skyband.lanes.crowd import MOST_ATTRIBUTES, CrowdLane, attributes_of, auto_key, crowd_key, crowd_place
+from skyband.lanes.crowd import MOST_ATTRIBUTES, CrowdLane, attributes_of, auto_key, crowd_key, crowd_place, timed_key
+from skyband.lanes.crowd_time import CrowdTimeLane
 from skyband.lanes.pairs_windows import PairCountLane, PairTimeLane
 from skyband.lanes.scores import ScoresLane, in_scores_lane
 from skyband.lanes.time import TimeLane
 
-_ALL = (CountLane, TimeLane, CrowdLane, ScoresLane, PairCountLane, PairTimeLane, AcrossLane, NewestAcrossLane)
+_ALL = (CountLane, TimeLane, CrowdLane, CrowdTimeLane, ScoresLane, PairCountLane, PairTimeLane, AcrossLane, NewestAcrossLane)
 KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in _ALL}
 """The lanes by their names in saved state."""
 
@@ -37,6 +39,7 @@ __all__ = [
     "AcrossLane",
     "CountLane",
     "CrowdLane",
+    "CrowdTimeLane",
     "Door",
     "Gathers",
     "Lane",
@@ -55,4 +58,5 @@ __all__ = [
     "crowd_key",
     "crowd_place",
     "in_scores_lane",
+    "timed_key",
 ]

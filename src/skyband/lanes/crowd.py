@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from skyband.lanes.snapshots import Unchanged
 from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.score import as_tree, where_key, where_tree
 from skyband.window import CountWindow
+
+if TYPE_CHECKING:
+    from skyband.algorithms.crowd import Crowd
 
 MOST_ATTRIBUTES = 6  # more make a search open too many cells
 _MODERATE = 1e100  # far from overflow, also squared and added up
@@ -59,10 +62,23 @@ def auto_key(query: Query) -> Gathers | None:
     return Gathers(frozenset(attributes), (False, query.window.size, query.window.slide))
 
 
+def timed_key(query: Query, size: int, slide: int) -> Gathers | None:
+    """The same for a time window of that size and slide: only weighted sums and distances without a `where`."""
+    if not isinstance(query, TopK) or query.algorithm != "auto" or query.error > 0:
+        return None
+    if query.where is not None or not isinstance(query.score, Linear | Distance):
+        return None
+    columns = attributes_of(query)
+    return Gathers(frozenset(columns), (True, size, slide)) if len(columns) <= MOST_ATTRIBUTES else None
+
+
 def crowd_place(place: Place, algorithm: str, crowd: Gathers) -> Place:
     """The place of such a query in a crowd."""
+    from skyband.lanes.crowd_time import CrowdTimeLane
+
     key = ("crowd", "auto", crowd)
-    return replace(place, lane=CrowdLane, key=key, algorithm=algorithm, door=None, gathers=None, crowd=crowd)
+    lane = CrowdTimeLane if place.timed else CrowdLane
+    return replace(place, lane=lane, key=key, algorithm=algorithm, door=None, gathers=None, crowd=crowd)
 
 
 class CrowdLane(Lane):
@@ -79,8 +95,7 @@ class CrowdLane(Lane):
         named, options = settled(place.algorithm)
         usual = resolution(place.size, len(attributes)) if named.family == "spatial" else 0
         kind = cast(type[Crowd], load(named.name)) if named.family == "spatial" else Crowd
-        self.structure = kind(attributes, options.get("grid", usual))
-        self.structure.seen = since
+        self.structure = self._made(kind, attributes, options.get("grid", usual))
         self.uids: list[int] = []  # a number for each member that no other gets
         self.next_uid = 0
         self.algorithm = place.algorithm  # of the query it was made for
@@ -90,7 +105,17 @@ class CrowdLane(Lane):
         self._emission: np.ndarray | None = None  # what each member's windows give
         self._read: frozenset[str] | None = None  # the attributes that members read
 
+    def _made(self, kind: type[Crowd], attributes: tuple[str, ...], grid: int) -> Crowd:
+        made = kind(attributes, grid)
+        made.seen = self.since
+        return made
+
     def admits(self, place: Place) -> bool:
+        return self.is_open
+
+    @property
+    def is_open(self) -> bool:
+        """May queries join now?"""
         return True
 
     def join(self, place: Place) -> None:
@@ -102,7 +127,7 @@ class CrowdLane(Lane):
         score, order = self._score(place)
         given = {name: value for name, value in options.items() if name != "grid"}
         core, sieve = named.options["core"], named.options.get("filter")
-        k = min(query.k, place.size)
+        k = query.k if place.timed else min(query.k, place.size)
         heard = query.emit != "none"
         region, condition = (_region(query), _condition(query)) if named.family == "spatial" else ((), None)
         window = (place.size, place.slide)
@@ -205,11 +230,15 @@ class CrowdLane(Lane):
         keep[places[order[first_places[fresh]]]] = True
         self.ranked = np.insert(self.ranked, at[fresh], keys[fresh])
         if len(self.ranked) > self.ranked_limit:
-            oldest = self.structure.seen - max(member.size for member in self.members)
+            oldest = self._oldest()
             rows, uids = self.ranked & ((1 << _UID_SHIFT) - 1), self.ranked >> _UID_SHIFT
             self.ranked = self.ranked[(rows >= oldest) & np.isin(uids, self.uids)]
             self.ranked_limit = 2 * len(self.ranked) + (1 << 12)
         return emitted.where(keep)
+
+    def _oldest(self) -> int:
+        """No window to come holds a row before this ordinal."""
+        return self.structure.seen - max(member.size for member in self.members)
 
     def _nulls(self, rows: Rows, points: np.ndarray) -> np.ndarray:
         """How many rows have no score, for each query: only rows with an attribute that is not finite, or that arithmetic

@@ -1,0 +1,168 @@
+"""Many queries with scores of their own over the same attributes and time window: rows by time, one structure for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from skyband.changes import NO_EVENTS, Emitted
+from skyband.lanes.base import NEVER, Place, Rows
+from skyband.lanes.crowd import SNAPSHOTS, CrowdLane
+from skyband.lanes.open_rows import OpenRows
+from skyband.lanes.snapshots import Unchanged
+from skyband.rows import united
+from skyband.schedule import cut_panes, time_windows
+
+if TYPE_CHECKING:
+    from skyband.algorithms.crowd import Crowd, TimeCrowd
+
+_NOTHING, _CHANGES = 0, 1  # kernels.emission
+_NEVER_SORTED_OUT = 1 << 62
+
+
+class CrowdTimeLane(CrowdLane):
+    """Ordinals are given out as slides close, in the order of time. A row that has waited for that is seen by all queries
+    alike, so none can join while one waits."""
+
+    kind = "crowd-time"
+    structure: TimeCrowd
+
+    def __init__(self, place: Place, since: int) -> None:
+        super().__init__(place, since)
+        self.size, self.slide = place.size, place.slide
+        self.open = OpenRows()  # the rows' attributes take the place of a score
+        self.open.limit = _NEVER_SORTED_OUT
+        self.pane_time = np.zeros(0, np.int64)  # time of the first row of each pane that a coming window may hold
+        self.pane_begin = np.zeros(0, np.int64)  # its ordinal
+        self.seqs = np.zeros(0, np.int64)  # arrival numbers of the rows from the ordinal `seqs_from` on, and room
+        self.seqs_from = 0
+        self.closed = NEVER  # every window up to this end has been answered
+        self.last_time = NEVER  # greatest time of a row that was not late
+        self._pushed = (0, np.zeros(0, np.int64))  # the first row of the last push, and its rows that were not late
+
+    def _made(self, kind: type[Crowd], attributes: tuple[str, ...], grid: int) -> Crowd:
+        from skyband.algorithms.crowd import TimeCrowd
+
+        return TimeCrowd(attributes)
+
+    @property
+    def is_open(self) -> bool:
+        return self.open.count == 0
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
+        assert rows.times is not None
+        points, late, time = self._points(rows), rows.late(self.slide), rows.times
+        seq = np.arange(rows.base, rows.base + len(time))
+        self._uncounted += len(time)
+        if late is not None and late.any():
+            lates = int(np.count_nonzero(late))
+            for member in self.members:
+                member.late += lates
+            points, time, seq = points[:, ~late], time[~late], seq[~late]
+        if len(time):
+            self.last_time = max(self.last_time, int(time.max()))
+        nulls = self._nulls(rows, points)
+        for at in np.flatnonzero(nulls).tolist():
+            self.members[at].nulls += int(nulls[at])
+        self.open.add(time.copy(), seq, np.ascontiguousarray(points.T))
+        self.open.tidy(self.slide, [self.size], 0)  # joins pieces when there are many
+        self._pushed = (rows.base, seq)
+        return self.close(rows.watermark)
+
+    def last_end(self) -> int:
+        return NEVER if self.last_time == NEVER else ((self.last_time + self.size) // self.slide + 1) * self.slide
+
+    def close(self, watermark: int) -> tuple[Emitted, np.ndarray]:
+        upto = watermark // self.slide * self.slide
+        if watermark == NEVER or upto <= self.closed:
+            return NO_EVENTS, np.zeros(0, np.int64)
+        time, seq, rows = self.open.take_before(upto)
+        begin, reach = self.structure.seen, self._oldest()
+        fed = begin + len(time)
+        cuts = cut_panes(time, self.slide, [self.size])
+        self.pane_time = np.concatenate([self.pane_time, time[cuts]])
+        self.pane_begin = np.concatenate([self.pane_begin, begin + cuts])
+        self._number(seq, begin, reach)
+        emission = self._emissions()
+        widest = SNAPSHOTS if (emission == SNAPSHOTS).any() else _CHANGES if emission.any() else _NOTHING
+        windows = time_windows(0, self.size, self.slide, self.closed, upto, self.pane_time, self.pane_begin, fed, widest)
+        self.closed = upto
+        points = rows.reshape(-1, len(self.structure.attributes)).T
+        answered = self.structure.take(points, windows.first, windows.end, reach)
+        parts = list(self._told(answered, windows.number * self.slide, emission))
+        gone = int(np.searchsorted(self.pane_time, upto - self.size))  # the last windows answered hold the others
+        self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
+        emitted = self._first_arrivals_of(Emitted.join(parts), emission)
+        return emitted, self._seq_of(emitted.ordinal)
+
+    def _told(self, answered: Iterator[Any], ends: np.ndarray, emission: np.ndarray) -> Iterator[Emitted]:
+        """Result rows of the windows with these ends."""
+        queries = len(self.members)
+        unchanged = Unchanged(emission == SNAPSHOTS, np.full(queries, -1))
+        for query, number, results in answered:
+            query, number, results = unchanged.among(query, number, results)
+            yield self._emit(query, ends[number], results, emission)
+        query, number, results = unchanged.rest(np.full(queries, len(ends) - 1))
+        if len(query):
+            yield self._emit(query, ends[number], results, emission)
+
+    def _oldest(self) -> int:
+        return int(self.pane_begin[0]) if len(self.pane_begin) else self.structure.seen
+
+    # -- arrival numbers -----------------------------------------------------------------------------------------
+
+    def _number(self, seq: np.ndarray, begin: int, reach: int) -> None:
+        """Note the arrival numbers of new rows, the first of which has the ordinal `begin`; those before `reach` may go."""
+        held = begin - self.seqs_from
+        if held + len(seq) > len(self.seqs):
+            kept = self.seqs[reach - self.seqs_from : held]
+            self.seqs = np.empty(2 * (len(kept) + len(seq)), np.int64)
+            self.seqs[: len(kept)] = kept
+            self.seqs_from, held = reach, len(kept)
+        self.seqs[held : held + len(seq)] = seq
+
+    def _seq_of(self, ordinal: np.ndarray) -> np.ndarray:
+        return self.seqs[ordinal - self.seqs_from]
+
+    def _live(self) -> np.ndarray:
+        """Arrival numbers of the rows that a coming window, or a last answer, may hold."""
+        return self.seqs[self._oldest() - self.seqs_from : self.structure.seen - self.seqs_from]
+
+    def top(self, at: int) -> tuple[np.ndarray, np.ndarray]:
+        score, ordinal = super().top(at)
+        return score, self._seq_of(ordinal)
+
+    def needed(self, base: int = 0) -> np.ndarray:
+        if base == self._pushed[0] and base > 0:
+            return self._pushed[1]
+        return united([np.unique(self._live()), self.open.seqs(0)])
+
+    def oldest_needed(self) -> int:
+        return 0  # rows may be much older by arrival than by time
+
+    @property
+    def nbytes(self) -> int:
+        waiting = sum(column.nbytes for column in self.open.whole())
+        return self.structure.nbytes + self.seqs.nbytes + self.pane_time.nbytes + self.pane_begin.nbytes + waiting
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header, arrays = super().save()
+        time, seq, rows = self.open.whole()
+        arrays |= {"open_time": time, "open_seq": seq, "open_rows": rows.reshape(-1, len(self.structure.attributes))}
+        arrays |= {"pane_time": self.pane_time, "pane_begin": self.pane_begin, "seqs": self._live()}
+        return {**header, "closed": self.closed, "last_time": self.last_time}, arrays
+
+    @classmethod
+    def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> CrowdTimeLane:
+        lane = cast(CrowdTimeLane, super().restored(places, header, arrays))
+        lane.closed, lane.last_time = header["closed"], header["last_time"]
+        lane.open.add(arrays["open_time"], arrays["open_seq"], arrays["open_rows"])
+        lane.pane_time, lane.pane_begin = arrays["pane_time"], arrays["pane_begin"]
+        lane.seqs, lane.seqs_from = arrays["seqs"], lane._oldest()
+        return lane

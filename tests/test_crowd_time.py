@@ -1,0 +1,145 @@
+"""Many queries with scores of their own over time windows: one structure for all, against the oracle in lanes of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import skyband as sb
+from played import reloaded
+from skyband.algorithms import choose, crowd
+from skyband.lanes import CrowdTimeLane
+
+ROW = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64()), ("tag", pa.int64())])
+SPANS = [(10, 10), (10, 3), (7, 2), (12, 4)]
+numbers = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, math.inf, -math.inf, math.nan, None])
+
+
+@st.composite
+def asked(draw: st.DrawFn, number: int) -> dict[str, Any]:
+    names = draw(st.sampled_from(["x", "xy", "yx", "y"]))
+    weights = {name: draw(st.sampled_from([1.0, -2.0, 0.0, 0.5])) for name in names}
+    size, slide = draw(st.sampled_from(SPANS))
+    return {
+        "k": draw(st.integers(1, 4)),
+        "score": sb.linear(weights) if draw(st.booleans()) else sb.distance(weights),
+        "window": sb.TimeWindow(size, slide),
+        "order": draw(st.sampled_from(["asc", "desc"])),
+        "emit": draw(st.sampled_from(["changes", "snapshots", "arrivals", "none"])),
+    }
+
+
+def lanes(monitor: sb.Monitor) -> list[CrowdTimeLane]:
+    return [lane for lane in monitor._lanes if isinstance(lane, CrowdTimeLane)]
+
+
+def told(table: pa.Table, name: str) -> list[tuple[Any, ...]]:
+    columns = ("window_end", "event", "rank", "score", "seq", "tag")
+    return [tuple(row[column] for column in columns) for row in table.to_pylist() if row["query"] == name]
+
+
+def compare(monitor: sb.Monitor, results: pa.Table) -> None:
+    for lane in lanes(monitor):
+        lane.structure.check_invariants()
+    for name in [name for name in monitor.queries if name[0] == "q"]:
+        twin = f"o{name[1:]}"
+        assert told(results, name) == told(results, twin)
+        mine, other = monitor.top(name), monitor.top(twin)
+        assert mine["seq"].to_pylist() == other["seq"].to_pylist() and mine["tag"].to_pylist() == other["tag"].to_pylist()
+        figures, wanted = monitor.stats(name), monitor.stats(twin)
+        assert [figures[one] for one in ("rows", "late", "nulls")] == [wanted[one] for one in ("rows", "late", "nulls")]
+
+
+@given(data=st.data(), lateness=st.sampled_from([0, 3]), piece=st.sampled_from([2, 1 << 13]))
+def test_answers_are_those_of_the_oracle_whatever_the_order_of_rows(data: st.DataObject, lateness: int, piece: int) -> None:
+    with patch.object(choose, "MANY", 1), patch.object(crowd, "PIECE", piece):
+        monitor, came, now, tag = sb.Monitor(time="t", lateness=lateness), 0, 0, 0
+        for _ in range(data.draw(st.integers(1, 6), label="calls")):
+            for _ in range(data.draw(st.integers(0, 3), label="more queries")):
+                given = data.draw(asked(came))
+                monitor.add(sb.TopK(name=f"q{came}", **given))
+                monitor.add(sb.TopK(name=f"o{came}", algorithm="oracle", **given))
+                came += 1
+            call = data.draw(st.sampled_from(["push", "push", "push", "advance", "flush", "cancel", "save"]), label="call")
+            mine = sorted(int(name[1:]) for name in monitor.queries if name[0] == "q")
+            if call == "cancel" and mine:
+                number = data.draw(st.sampled_from(mine))
+                monitor.cancel(f"q{number}")
+                monitor.cancel(f"o{number}")
+            elif call == "save":
+                monitor = reloaded(monitor)
+            elif call == "advance" and tag:
+                now += data.draw(st.integers(0, 25), label="by")
+                compare(monitor, monitor.advance(now))
+            elif call == "flush" and tag:
+                compare(monitor, monitor.flush())
+            else:
+                drawn = data.draw(st.lists(st.tuples(st.integers(-6, 9), numbers, numbers), max_size=14), label="rows")
+                rows = []
+                for step, x, y in drawn:
+                    rows.append({"t": now + step, "x": x, "y": y, "tag": tag})
+                    now, tag = max(now, now + step), tag + 1
+                results = monitor.push(pa.Table.from_pylist(rows, ROW))
+                if tag:
+                    compare(monitor, results)
+        if tag and monitor.queries:
+            compare(monitor, monitor.flush())
+
+
+def stream(rows: int, begin: int = 0) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(begin)
+    return {"t": np.arange(begin, begin + rows), "x": generator.random(rows), "y": generator.random(rows)}
+
+
+def sums(count: int, **more: Any) -> list[sb.TopK]:
+    given: dict[str, Any] = {"k": 3, "window": sb.TimeWindow(100, 10), **more}
+    return [sb.TopK(name=f"q{i}", score=sb.linear({"x": i + 1.0, "y": 2.0}), **given) for i in range(count)]
+
+
+def test_many_scores_over_one_time_window_form_a_crowd_and_few_do_not() -> None:
+    monitor = sb.Monitor(sums(choose.MANY), time="t")
+    monitor.push(stream(500))
+    assert len(lanes(monitor)) == len(monitor._lanes) == 1
+    assert monitor.stats("q0")["algorithm"] == f"sma(grid=1, spare={choose.SPARE})"
+    few = sb.Monitor(sums(choose.MANY - 1), time="t")
+    few.push(stream(500))
+    assert len(few._lanes) == choose.MANY - 1 and not lanes(few)
+    other = sb.Monitor(sums(choose.MANY, where={"x": (0.5, None)}), time="t")
+    other.push(stream(500))
+    assert not lanes(other)
+
+
+def test_a_query_joins_when_no_row_waits_for_its_slide_to_close() -> None:
+    monitor = sb.Monitor(sums(choose.MANY), time="t")
+    monitor.push(stream(50))
+    late = {"k": 3, "score": sb.linear({"x": -1.0, "y": 2.0}), "window": sb.TimeWindow(100, 10)}
+    monitor.add(sb.TopK(name="waits", **late))
+    monitor.push(stream(50, 50))
+    assert [len(lane.members) for lane in monitor._lanes] == [choose.MANY, 1]
+    monitor.advance(100)
+    monitor.add(sb.TopK(name="joins", **late))
+    monitor.push(stream(50, 100))
+    assert [len(lane.members) for lane in monitor._lanes] == [choose.MANY + 1, 1]
+    monitor.advance(150)
+    monitor = reloaded(monitor)
+    data = stream(50, 100)
+    best = 100 + np.argsort(data["x"] - 2 * data["y"])[:3]
+    assert monitor.top("joins")["seq"].to_pylist() == best.tolist() and monitor.stats("joins")["rows"] == 50
+
+
+@pytest.mark.parametrize("emit", ["changes", "none"])
+def test_what_is_held_is_bounded_by_the_window(emit: str) -> None:
+    monitor = sb.Monitor(sums(choose.MANY, emit=emit), time="t")
+    held = []
+    for begin in range(0, 20_000, 500):
+        monitor.push(stream(500, begin))
+        held.append(monitor.stats("q0")["bytes"])
+    assert max(held[20:]) <= 1.5 * max(held[:20])
+    assert len(lanes(monitor)[0].needed()) <= 110
