@@ -37,33 +37,32 @@ def settings(cores: int | None = None, partitions: int | None = None, *, local: 
     """What a session should have, each with the reason; `cores` as in local[cores], `partitions` as many unless given; `local`:
     Spark is one process, as under local[cores]."""
     shown = str(partitions or cores or os.cpu_count() or 2)
-    # workers are forked from a process that has loaded what they need; on a cluster the nodes would have to know the module
-    workers = {"spark.python.daemon.module": DAEMON} if local else {}
-    # on a local disk the usual one asks after every file by starting a process, forty times a micro-batch; both look whether
-    # a file is there and then rename another to it, which on file systems of clusters the usual one does in one step
-    files = {"spark.sql.streaming.checkpointFileManagerClass": FILES} if local else {}
-    return (
-        workers
-        | files
-        | {
-            # workers must run this very Python: any other lacks skyband and its kernels
-            "spark.pyspark.python": sys.executable,
-            "spark.pyspark.driver.python": sys.executable,
-            # state on disk with incremental checkpoints instead of on the heap, rewritten whole
-            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-            # one state store per partition and batch: 200 of them make a small stream slow, and without groups one is enough
-            "spark.sql.shuffle.partitions": shown,
-            # windows are counted from the epoch; times read the same on every machine
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.execution.arrow.pyspark.enabled": "true",
-            # Arrow batches have at most 10,000 rows (maxRecordsPerBatch). Asking after each how many bytes there are takes a third
-            # of the time of handing rows to Python; what travels here is small (`packets`). Rows of more than 20 kB need a bound
-            "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.ui.enabled": "false",
-        }
-    )
+    if local:
+        # workers are forked from a process that has loaded what they need; on a cluster the nodes would have to know the module
+        one_process = {"spark.python.daemon.module": DAEMON}
+        # on a local disk the usual one starts a process to look at a file, forty times a micro-batch; both look whether
+        # a file is there and then rename another to it, which on file systems of clusters the usual one does in one step
+        one_process["spark.sql.streaming.checkpointFileManagerClass"] = FILES
+    else:
+        one_process = {}
+    return one_process | {
+        # workers must run this very Python: any other lacks skyband and its kernels
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        # state on disk with incremental checkpoints instead of on the heap, rewritten whole
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # one state store per partition and batch: 200 of them make a small stream slow, and without groups one is enough
+        "spark.sql.shuffle.partitions": shown,
+        # windows are counted from the epoch; times read the same on every machine
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Arrow batches have at most 10,000 rows (maxRecordsPerBatch). Asking after each how many bytes there are takes a third
+        # of the time of handing rows to Python; what travels here is small (`packets`). Rows of more than 20 kB need a bound
+        "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.enabled": "false",
+    }
 
 
 def session(
