@@ -82,7 +82,7 @@ class TopKAcross:
                 f"order must be 'desc', got {self.order!r}: attributes that were not seen count as 0, so that the smallest "
                 "scores are those of which least is known"
             )
-        object.__setattr__(self, "k", whole_k(self.name, self.k))
+        object.__setattr__(self, "k", whole_k(self.name, self.k, self.window))
         self._check_columns()
         self._check_streams()
         self._check_combine()

@@ -11,6 +11,7 @@ from skyband.window import CountWindow, Duration, TimeWindow, Window
 
 ORDERS = ("desc", "asc")
 EMISSIONS = ("changes", "snapshots", "arrivals", "none")
+MOST_OF_TIME = 1_000_000  # rows or objects in the answer of a time window
 
 
 def check_asked(name: Any, window: Any, **choices: tuple[Any, tuple[str, ...]]) -> None:
@@ -24,12 +25,18 @@ def check_asked(name: Any, window: Any, **choices: tuple[Any, tuple[str, ...]]) 
             raise QueryError(f"query {name!r}: {what} must be one of {', '.join(map(repr, known))}; got {value!r}")
 
 
-def whole_k(name: str, k: Any) -> int:
-    """`k` as a whole number; QueryError when it is none, or below 1."""
+def whole_k(name: str, k: Any, window: Window | None = None) -> int:
+    """`k` as a whole number; QueryError when it is none, or below 1, or so large that room for the answers of `window`, of
+    which nobody knows how many rows it will hold, should not be set aside."""
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise QueryError(f"query {name!r}: k must be a whole number, got {k!r}")
     if k.__index__() < 1:
         raise QueryError(f"query {name!r}: k must be at least 1, got {k}")
+    if isinstance(window, TimeWindow) and k.__index__() > MOST_OF_TIME:
+        raise QueryError(
+            f"query {name!r}: k={k} of a time window is more than {MOST_OF_TIME:,}, for which room is set aside; ask for fewer, "
+            "for a Threshold, which has as many as there are, or over a CountWindow, whose k is never more than its rows"
+        )
     return int(k.__index__())
 
 

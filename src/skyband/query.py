@@ -55,7 +55,7 @@ class TopK:
 
     def __post_init__(self) -> None:
         _check_common(self)
-        object.__setattr__(self, "k", whole_k(self.name, self.k))
+        object.__setattr__(self, "k", whole_k(self.name, self.k, self.window))
         if not is_number(self.error) or not 0 <= self.error < 1:
             raise QueryError(f"query {self.name!r}: error must be at least 0 and below 1, got {self.error!r}")
         object.__setattr__(self, "error", float(self.error))

@@ -125,3 +125,8 @@ class TimeWindow:
 
 
 Window: TypeAlias = CountWindow | TimeWindow
+
+
+def pairs_among(rows: int, asked: int) -> int:
+    """How many of the pairs asked for so many rows have; 1 at least."""
+    return max(min(asked, rows * (rows - 1) // 2), 1)

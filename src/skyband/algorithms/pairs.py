@@ -25,10 +25,11 @@ from skyband.kernels import pairs_score
 from skyband.kernels.expression import BLOCK, Program
 from skyband.kernels.pairs_run import PairResults
 from skyband.kernels.pairs_score import Scorer
-from skyband.kernels.pairs_state import NOT_WATCHED, Answers
+from skyband.kernels.pairs_state import MUST_READ, NOT_WATCHED, Answers
 from skyband.kernels.tables import Windows
 from skyband.layout import Layout, check, extents_of, reading, whole_number
 from skyband.state import pack, unpack
+from skyband.window import pairs_among
 
 METRICS = {"l1": pairs_score.L1, "l2": pairs_score.L2, "product": pairs_score.PRODUCT}
 Plain: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -107,6 +108,19 @@ def with_query(answers: Answers, k: int, most: int, watched: bool, first: int, m
     return grown
 
 
+def with_room(answers: Answers, k: np.ndarray, most: np.ndarray) -> Answers:
+    """The same with room for more pairs of each query; what it holds is read anew."""
+    grown = empty_answers(len(k), max(answers.score.shape[1], int(most.max(initial=1))))
+    for old, new in zip(answers, grown, strict=True):
+        if old.ndim == 2:
+            new[:, : old.shape[1]] = old
+        else:
+            new[:] = old
+    grown.changed[grown.most != most] = MUST_READ
+    grown.k[:], grown.most[:] = k, most
+    return grown
+
+
 def without_query(answers: Answers, at: int) -> Answers:
     """The same without one."""
     return Answers(*(np.delete(column, at, axis=0) for column in answers))
@@ -134,6 +148,18 @@ class PairStructure(ABC):
     def add(self, k: int, *, watched: bool, first: int) -> None:
         """Take up a query whose windows begin at `first` or later. `watched`: its answer is kept up from row to row, else
         it is read when a window is to be answered."""
+
+    def expect(self, asked: list[int], rows: int) -> None:
+        """No more than `rows` rows are held at any time of the next `advance`. A query may ask for more pairs than there are:
+        it has been given room for some, and gets more now if these rows have more pairs. Until then none was left out, so that
+        what is held is complete for a larger k."""
+        k = np.array([pairs_among(rows, each) for each in asked], np.int64)
+        if (k > self.answers.k).any():
+            self._widen(np.maximum(k, self.answers.k), rows)
+
+    @abstractmethod
+    def _widen(self, k: np.ndarray, rows: int) -> None:
+        """Let queries have answers of so many pairs."""
 
     @abstractmethod
     def remove(self, at: int) -> None:

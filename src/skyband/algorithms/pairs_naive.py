@@ -12,7 +12,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from skyband.algorithms.contract import read_only
-from skyband.algorithms.pairs import Answered, PairStructure, Scoring, answers_layout, empty_answers, with_query, without_query
+from skyband.algorithms.pairs import (
+    Answered,
+    PairStructure,
+    Scoring,
+    answers_layout,
+    empty_answers,
+    with_query,
+    with_room,
+    without_query,
+)
 from skyband.kernels import pairs_naive as kernel
 from skyband.kernels import pairs_run, pairs_state
 from skyband.kernels.pairs_state import Answers, Pairs, Tail
@@ -48,6 +57,12 @@ class PairNaive(PairStructure):
         self._state = self._state._replace(answers=with_query(self.answers, k, k, False, first, 0))
         self._make_room()
 
+    def _widen(self, k: np.ndarray, rows: int) -> None:
+        self._state = self._state._replace(answers=with_room(self.answers, k, k))
+        # a row has no more pairs than there are others
+        self._state.marks[kernel.K] = max(int(self._state.marks[kernel.K]), min(int(k.max()), rows))
+        self._make_room()
+
     def remove(self, at: int) -> None:
         self._state = self._state._replace(answers=without_query(self.answers, at))
 
@@ -77,14 +92,10 @@ class PairNaive(PairStructure):
         count = rows.stop - rows.start
         new = _empty(self.scoring, count + count // 4 + _FIRST_ROOM, int(marks[kernel.K]))
         new.tail.columns[:, :count], new.newer[:, :count] = old.tail.columns[:, rows], old.newer[:, rows]
-        for before, after in (
-            (old.tail.ordinal, new.tail.ordinal),
-            (old.sides, new.sides),
-            (old.count, new.count),
-            (old.best.score, new.best.score),
-            (old.best.a, new.best.a),
-        ):
-            after[:count, ...] = before[rows] if before.ndim == 1 or before.shape[1] == after.shape[1] else 0
+        new.tail.ordinal[:count], new.sides[:count] = old.tail.ordinal[rows], old.sides[rows]
+        new.count[:count] = old.count[rows]
+        for before, after in ((old.best.score, new.best.score), (old.best.a, new.best.a)):
+            after[:count, : before.shape[1]] = before[rows]
         for before, after in zip(old.pairs, new.pairs, strict=True):
             after[:listed] = before[:listed]
         marks[[kernel.HEAD, kernel.STOP]] = 0, count

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skyband.algorithms.pairs import Answered, PairStructure, Scoring, answers_layout, empty_answers, with_query, without_query
+from skyband.algorithms.pairs import (
+    Answered,
+    PairStructure,
+    Scoring,
+    answers_layout,
+    empty_answers,
+    with_query,
+    with_room,
+    without_query,
+)
 from skyband.kernels.pairs_state import Answers
 from skyband.kernels.tables import Windows
 from skyband.layout import Layout, fields, whole_number
@@ -39,6 +48,9 @@ class PairOracle(PairStructure):
 
     def add(self, k: int, *, watched: bool, first: int) -> None:
         self._answers = with_query(self.answers, k, k, False, first, 0)
+
+    def _widen(self, k: np.ndarray, rows: int) -> None:
+        self._answers = with_room(self.answers, k, k)
 
     def remove(self, at: int) -> None:
         self._answers = without_query(self.answers, at)

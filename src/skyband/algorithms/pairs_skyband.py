@@ -31,7 +31,16 @@ from typing import Any
 import numpy as np
 
 from skyband.algorithms.contract import read_only
-from skyband.algorithms.pairs import Answered, PairStructure, Scoring, answers_layout, empty_answers, with_query, without_query
+from skyband.algorithms.pairs import (
+    Answered,
+    PairStructure,
+    Scoring,
+    answers_layout,
+    empty_answers,
+    with_query,
+    with_room,
+    without_query,
+)
 from skyband.algorithms.pairs_check import check_skyband
 from skyband.algorithms.pairs_screening import Screening
 from skyband.kernels import pairs_boxes as boxing
@@ -100,8 +109,12 @@ class PairSkyband(PairStructure):
 
     def add(self, k: int, *, watched: bool, first: int) -> None:
         waiting = int(self._state.marks[band.PENDING])
-        most = k + max(k // _SLACK, _LEAST_SLACK) if watched else k
-        self._take_answers(with_query(self.answers, k, most, watched, first, waiting))
+        self._take_answers(with_query(self.answers, k, _most(k) if watched else k, watched, first, waiting))
+
+    def _widen(self, k: np.ndarray, rows: int) -> None:
+        most = np.where(self.answers.mark == band.NOT_WATCHED, k, np.array([_most(each) for each in k.tolist()]))
+        self._state.levels[band.TAU] = -np.inf
+        self._take_answers(with_room(self.answers, k, most))
 
     def remove(self, at: int) -> None:
         self._take_answers(without_query(self.answers, at))
@@ -328,6 +341,11 @@ class PairSkyband(PairStructure):
             self._boxes = self._boxes._replace(limit=np.zeros(len(kept["runs"])), **kept)
         self.next = header["next"]
         self._merge()
+
+
+def _most(k: int) -> int:
+    """Pairs that a watched answer holds."""
+    return k + max(k // _SLACK, _LEAST_SLACK)
 
 
 def _tail(columns: int, room: int) -> Tail:

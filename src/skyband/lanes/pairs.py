@@ -19,17 +19,21 @@ from skyband.changes import Emitted
 from skyband.evaluation import compute
 from skyband.expression import comparison
 from skyband.kernels.tables import Windows
-from skyband.lanes.base import Lane, Names, Place
+from skyband.lanes.base import Lane, Member, Names, Place
 from skyband.live import LiveRows
 from skyband.pair_score import NEWER, OLDER, PairDoor
 from skyband.pairs_query import TopKPairs
 from skyband.texts import LiveTexts
+from skyband.window import pairs_among
 
 if TYPE_CHECKING:
     from skyband.algorithms.pairs import Answered, PairStructure
     from skyband.kernels.pairs_emission import PairEvents, Reported
+    from skyband.kernels.pairs_state import Answers
 
 _SIDES = ((OLDER, 1), (NEWER, 2))  # what a row may be in a pair, as bits
+_FEW_ROWS = 64  # their pairs are room enough for most answers
+_SPARE = 8  # the share of rows by which more are expected than have come, so that room seldom grows
 _SHIFT = 31  # bits of a difference between ordinals in one window
 NO_NAMES = np.zeros((2, 0), np.int64)
 
@@ -49,6 +53,7 @@ class PairLane(Lane):
         self.structure.begin_at(self._first_ordinal())
         self.conditions = [(self.pair_door.side_condition(side), bit) for side, bit in _SIDES]
         self.texts = LiveTexts()
+        self.expected = _FEW_ROWS  # rows up to whose pairs there is room for answers
         self.sinces: list[int] = []
         self.live = LiveRows(None, by_arrival=not place.timed)
         self.reported: Reported = _nothing_reported()
@@ -70,15 +75,23 @@ class PairLane(Lane):
 
     def join(self, place: Place) -> None:
         member = place.member
-        k = member.query.k
-        if not place.timed:
-            k = max(min(k, member.size * (member.size - 1) // 2), 1)
         since = self._first_ordinal()
-        self.structure.add(k, watched=member.query.emit != "none", first=since)
-        self.reported = _with_one_more(self.reported, k)
+        self.structure.add(pairs_among(self.expected, self._asked(member)), watched=member.query.emit != "none", first=since)
+        self.reported = _with_room(self.reported, 1, self.structure.answers)
         member.ranked = NO_NAMES
         self.members.append(member)
         self.sinces.append(since)
+
+    def _asked(self, member: Member) -> int:
+        """The pairs a query may have at most, whatever comes."""
+        return member.query.k if self.timed else pairs_among(member.size, member.query.k)
+
+    def _expect(self, rows: int) -> None:
+        """Up to so many rows will be held at once: queries that ask for more pairs than there were get room for theirs."""
+        if rows > self.expected:
+            self.expected = rows + rows // _SPARE
+            self.structure.expect([self._asked(member) for member in self.members], self.expected)
+            self.reported = _with_room(self.reported, 0, self.structure.answers)
 
     def cancel(self, at: int) -> None:
         """Stop answering a query and forget what only it held."""
@@ -126,6 +139,8 @@ class PairLane(Lane):
         slide = np.array([member.slide for member in self.members], np.int64)
         value = windows.number * slide[windows.query]
         parts: list[PairEvents] = []
+        held = np.append(windows.end, begin + len(sides)) - reaches
+        self._expect(int(held.max()))
         for answered in self.structure.advance(older, newer, sides, windows, reaches):
             if emission.any():
                 parts += self._events(windows, value, emission, answered)
@@ -147,8 +162,9 @@ class PairLane(Lane):
 
         start, stop, results = answered
         query, size = windows.query[start:stop], results.size[start:stop]
-        k = self.structure.answers.k[query]
-        told = np.where((size != SAME) | (emission[query] == SNAPSHOTS), 2 * k, 0)
+        largest = self.reported.count.copy()  # answers of each query, the one before these windows among them
+        np.maximum.at(largest, query, size)
+        told = np.where((size != SAME) | (emission[query] == SNAPSHOTS), 2 * largest[query], 0)
         room = int(told[emission[query] > 0].sum())
         if room == 0:
             return []
@@ -295,8 +311,8 @@ def _nothing_reported() -> Reported:
     return Reported(np.zeros((0, 1)), np.zeros((0, 1), np.int64), np.zeros((0, 1), np.int64), np.zeros(0, np.int64))
 
 
-def _with_one_more(reported: Reported, k: int) -> Reported:
-    """Room for another query, to which nothing was reported."""
-    missing = max(k - reported.score.shape[1], 0)
-    score, a, b = (np.pad(column, ((0, 1), (0, missing))) for column in reported[:3])
-    return type(reported)(score, a, b, np.pad(reported.count, (0, 1)))
+def _with_room(reported: Reported, more: int, answers: Answers) -> Reported:
+    """Room for the largest of the answers, and for `more` queries to which nothing was reported."""
+    missing = max(int(answers.k.max(initial=1)) - reported.score.shape[1], 0)
+    score, a, b = (np.pad(column, ((0, more), (0, missing))) for column in reported[:3])
+    return type(reported)(score, a, b, np.pad(reported.count, (0, more)))
