@@ -345,6 +345,7 @@ WINDOW = sb.CountWindow(10)
         ({"where": "x > 1"}, "where: it names the column 'x' without a side"),
         ({"where": {"a.x": (3, 1)}}, "is empty"),
         ({"where": 3}, "boolean expression"),
+        ({"where": {"c.x": (0, 1)}}, "where: it names the side 'c'; write a.x"),
         ({"k": 0}, "at least 1"),
         ({"k": 2.5}, "whole number"),
         ({"order": "up"}, "order must be one of"),

@@ -91,8 +91,8 @@ def where_tree(where: PairWhere | None) -> Tree | None:
         raise QueryError(f"where is a boolean expression over a. and b., or a region {{'a.x': (low, high)}}; got {where!r}")
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for name, ends in where.items():
-        known = isinstance(name, str) and name.startswith((OLDER, NEWER))
-        bounds |= {name: ends} if known else {f"{side}{name}": ends for side in (OLDER, NEWER)}
+        sided = isinstance(name, str) and "." in name  # of a side there is not, `_sided` says so
+        bounds |= {name: ends} if sided else {f"{side}{name}": ends for side in (OLDER, NEWER)}
     return _sided(region(bounds).tree)
 
 
