@@ -29,12 +29,22 @@ def _some(function: Any) -> PairFunction:
     return lambda a, b: None if a["x"] is None or b["x"] is None else function(a, b)
 
 
+def _weighted(a: Row, b: Row) -> float | None:
+    return None if a["x"] is None or b["x"] is None else -(abs(a["y"] - b["y"]) / 4 + 3 * abs(b["x"] - a["x"]))
+
+
 SCORES: dict[str, Score] = {
     "l1": (sb.pair_distance(["x", "y"], "l1"), l1("x", "y"), ("x", "y")),
     "l2": (sb.pair_distance(["x", "y"]), l2("x", "y"), ("x", "y")),
     "product": (sb.pair_distance(["x", "y"], "product"), product("x", "y"), ("x", "y")),
     "one column": (sb.pair_distance(["x"], "l1"), l1("x"), ("x",)),
     "written out": ("abs(b.x - a.x) + abs(a.y - b.y)", l1("x", "y"), ("x", "y")),
+    "weighted": ("-(abs(a.y - b.y) / 4 + 3 * abs(b.x - a.x))", _weighted, ("x", "y")),
+    "largest": (
+        "max(abs(a.x - b.x), abs(a.y - b.y))",
+        _some(lambda a, b: math.nan if math.isnan(a["x"] - b["x"]) else max(abs(a["x"] - b["x"]), abs(a["y"] - b["y"]))),
+        ("x", "y"),
+    ),
     "not symmetric": ("a.x - 2 * b.y", lambda a, b: None if a["x"] is None else a["x"] - 2 * b["y"], ("x", "y")),
     "a side alone": ("b.y", lambda a, b: b["y"], ("y",)),
     "ratio": ("abs(a.t - b.t) / abs(a.y - b.y)", lambda a, b: over(abs(a["t"] - b["t"]), abs(a["y"] - b["y"])), ("t", "y")),
@@ -58,7 +68,7 @@ WHERES: dict[str, tuple[Any, Any]] = {
     "all": ("a.v != b.v and a.y > 0 and b.v > 0", lambda a, b: a["v"] != b["v"] and a["y"] > 0 and b["v"] > 0),
     "unknown": ("a.x < b.x", lambda a, b: a["x"] is not None and b["x"] is not None and a["x"] < b["x"]),
 }
-AS_METRIC = ("l1", "l2", "product", "one column", "written out")
+AS_METRIC = ("l1", "l2", "product", "one column", "written out", "weighted", "largest")
 
 
 class Pair:
@@ -69,7 +79,7 @@ class Pair:
     ) -> None:
         given_score, function, columns = SCORES[score]
         given_where, passes = WHERES[where]
-        if algorithm == "pairs-ta" and (score not in AS_METRIC or where in ("across", "all", "unknown")):
+        if algorithm == "pairs-ta" and score not in AS_METRIC:
             algorithm = "auto"
         window: Any = sb.CountWindow(size, slide) if kind == "count" else sb.TimeWindow(size, slide)
         self.query = sb.TopKPairs(

@@ -355,7 +355,7 @@ WINDOW = sb.CountWindow(10)
         ({"algorithm": "nonsense"}, "unknown algorithm"),
         ({"algorithm": "supreme"}, "answers nothing"),
         ({"algorithm": "pairs-ta", "score": "a.x * b.x"}, "needs a score that is a distance"),
-        ({"algorithm": "pairs-ta", "where": "a.x != b.x"}, "needs a score that is a distance"),
+        ({"algorithm": "pairs-ta", "score": "abs(a.x - b.x) - 1"}, "needs a score that is a distance"),
     ],
 )
 def test_a_wrong_query_is_refused_where_it_is_written(change: dict[str, Any], says: str) -> None:

@@ -34,8 +34,8 @@ def whole_k(name: str, k: Any, window: Window | None = None) -> int:
         raise QueryError(f"query {name!r}: k must be at least 1, got {k}")
     if isinstance(window, TimeWindow) and k.__index__() > MOST_OF_TIME:
         raise QueryError(
-            f"query {name!r}: k={k} of a time window is more than {MOST_OF_TIME:,}, for which room is set aside; ask for fewer, "
-            "for a Threshold, which has as many as there are, or over a CountWindow, whose k is never more than its rows"
+            f"query {name!r}: k={k} of a time window is more than {MOST_OF_TIME:,}, which room is set aside for; ask "
+            "for fewer, for a Threshold, which has as many as there are, or over a CountWindow, of which k is at most the rows"
         )
     return int(k.__index__())
 

@@ -4,7 +4,8 @@
     "abs(a.bid - b.bid) / a.volume"      anything over columns of either side; it need not be symmetric
 
 A `where` restricts pairs. What it asks of one side alone decides which rows are taken up at all, as `a` or as `b`; what it
-asks of both becomes part of the score. Texts can be compared, as in `a.venue != b.venue`: equal ones stand for equal numbers.
+asks of both becomes part of the score: it is asked of those pairs alone whose score would matter. Texts can be compared, as in
+`a.venue != b.venue`: equal ones stand for equal numbers.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from skyband.errors import QueryError
 from skyband.evaluation import Lowering, evaluate
 from skyband.expression import Call, Column, Number, Tree, without_texts
 from skyband.formulas import Bounds, region
+from skyband.pair_search import NEWER, OLDER, Search, apart, search_of, squared
 from skyband.parser import parse
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from skyband.kernels.expression import Program
 
 METRICS = ("l1", "l2", "product")
-OLDER, NEWER = "a.", "b."
 
 _UNKNOWN = Call("/", (Number(0.0), Number(0.0)))  # no score
 
@@ -148,9 +149,15 @@ class PairDoor:
         """The distance that the score is, and its columns, where nothing else is asked of pairs; None: it is no distance."""
         return None if self.pair_condition is not None else _metric(self.score)
 
-    def scoring(self) -> tuple[Scoring, tuple[str, ...], tuple[str, ...]]:
-        """What a structure scores with; the columns of older rows and of newer rows it is to be given."""
-        from skyband.algorithms.pairs import Scoring
+    @property
+    def search(self) -> Search | None:
+        """The distance that tells the score, whatever is asked of pairs besides; None: pairs are to be scored one by one."""
+        return search_of(without_texts(self.score))
+
+    def scoring(self, *, searched: bool = True) -> tuple[Scoring, tuple[str, ...], tuple[str, ...]]:
+        """What a structure scores with; the columns of older rows and of newer rows it is to be given, those that pairs are
+        searched by first. Not `searched`: in the order in which the score names them."""
+        from skyband.algorithms.pairs import Scoring, Searched
 
         if (distance := self.metric) is not None:
             metric, columns = distance
@@ -161,11 +168,16 @@ class PairDoor:
             tree = Call("where", (condition, tree, _UNKNOWN))
         if not isinstance(tree, Call):
             tree = Call("neg", (Call("neg", (tree,)),))  # register code has at least one step
-        lowering, other = _PairLowering(tree, OLDER), _PairLowering(tree, NEWER)
+        search = self.search if searched else None
+        by: Searched | None = None
+        first = () if search is None else search.columns
+        if search is not None:
+            by = Searched(search.kind, search.weights, search.factor, search.root, search.negated)
+        lowering, other = _PairLowering(tree, OLDER, first), _PairLowering(tree, NEWER, first)
         older, newer = lowering.columns, lowering.fixed
-        reverse = Scoring(self.order, len(newer), len(older), "", *other.halves())
+        reverse = Scoring(self.order, len(newer), len(older), "", *other.halves(), searched=by)
         plain = _in_numpy(tree, older, newer)
-        scoring = Scoring(self.order, len(older), len(newer), "", *lowering.halves(), reverse, plain)
+        scoring = Scoring(self.order, len(older), len(newer), "", *lowering.halves(), reverse, plain, by)
         return scoring, tuple(map(bare, older)), tuple(map(bare, newer))
 
 
@@ -214,10 +226,10 @@ def _metric(tree: Tree) -> tuple[str, tuple[str, ...]] | None:
     """Which distance a tree computes, to the last bit."""
     if isinstance(tree, Call) and tree.op == "sqrt":
         squares = _terms(tree.args[0], "+")
-        found = [_squared(term) for term in squares]
+        found = [squared(term) for term in squares]
         return None if None in found else ("l2", tuple(name for name in found if name is not None))
     for metric, op in (("l1", "+"), ("product", "*")):
-        found = [_apart(term) for term in _terms(tree, op)]
+        found = [apart(term) for term in _terms(tree, op)]
         if None not in found:
             return metric, tuple(name for name in found if name is not None)
     return None
@@ -227,37 +239,15 @@ def _terms(tree: Tree, op: str) -> tuple[Tree, ...]:
     return tree.args if isinstance(tree, Call) and tree.op == op else (tree,)
 
 
-def _apart(tree: Tree) -> str | None:
-    """The column of |a.x - b.x|."""
-    return _difference(tree.args[0]) if isinstance(tree, Call) and tree.op == "abs" else None
-
-
-def _squared(tree: Tree) -> str | None:
-    """The column of (a.x - b.x)²."""
-    if not isinstance(tree, Call) or len(tree.args) != 2 or tree.op not in ("*", "**"):
-        return None
-    first, second = tree.args
-    same = first == second if tree.op == "*" else second == Number(2.0)
-    return _difference(first) if same else None
-
-
-def _difference(tree: Tree) -> str | None:
-    if not isinstance(tree, Call) or tree.op != "-" or len(tree.args) != 2:
-        return None
-    first, second = tree.args
-    if not isinstance(first, Column) or not isinstance(second, Column):
-        return None
-    same, both = bare(first.name) == bare(second.name), {first.name[:2], second.name[:2]} == {OLDER, NEWER}
-    return bare(first.name) if same and both else None
-
-
 class _PairLowering(Lowering):
     """Register code whose columns are those of the rows on one side; those of the row on the other are constants that change
-    from row to row, and steps that need nothing else are written apart, to be run once a row."""
+    from row to row, and steps that need nothing else are written apart, to be run once a row. Of each side the columns named in
+    `first`, without a side, come first."""
 
-    def __init__(self, tree: Call, many: str) -> None:
+    def __init__(self, tree: Call, many: str, first: tuple[str, ...] = ()) -> None:
         self.many = many
-        self.fixed = tuple(name for name in tree.columns() if not name.startswith(many))
+        self.names = tuple(dict.fromkeys([side + name for side in (OLDER, NEWER) for name in first] + list(tree.columns())))
+        self.fixed = tuple(name for name in self.names if not name.startswith(many))
         super().__init__(tree)
         moving, fixed = len(self.columns), len(self.fixed)
         self.place_of |= {Column(name): moving + 1 + at for at, name in enumerate(self.fixed)}
@@ -267,7 +257,7 @@ class _PairLowering(Lowering):
         self.before: list[tuple[int, int, int, int, int]] = []
 
     def _moving(self, tree: Call) -> tuple[str, ...]:
-        return tuple(name for name in tree.columns() if name.startswith(self.many))
+        return tuple(name for name in self.names if name.startswith(self.many))
 
     def halves(self) -> tuple[Program, Program, tuple[float, ...], int]:
         """Both parts, the constants, and how many registers there are besides."""

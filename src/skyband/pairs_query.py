@@ -76,10 +76,10 @@ class TopKPairs:
             raise QueryError(f"{what} does not rank pairs; choose one of the family 'pairs', or 'auto'")
         if not named.exact:
             raise QueryError(f"{what} computes scores and answers nothing, it is there to be measured; use 'scase', or 'auto'")
-        if named.name == "pairs-ta" and self.door.metric is None:
+        if named.name == "pairs-ta" and self.door.metric is None and self.door.search is None:
             raise QueryError(
-                f"{what} needs a score that is a distance: pair_distance(), or an expression that says the same, and no where "
-                "across both sides; use 'scase', or 'auto'"
+                f"{what} needs a score that is a distance: pair_distance(), or a sum, maximum or product of differences such "
+                "as '2 * abs(a.x - b.x) + abs(a.y - b.y)'; use 'scase', or 'auto'"
             )
 
     @property

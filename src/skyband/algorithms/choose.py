@@ -87,13 +87,13 @@ def choose_crowd(scores: int, attributes: int, k: int, plain: bool, timed: bool 
     return f"sma(grid=1, spare={SPARE})" if scan else f"sma(spare={SPARE})"
 
 
-def choose_pairs(metric: str, order: str, columns: int, rows: int | None) -> str:
-    """The name of the algorithm for a pair score: its metric (empty for any other score), which way, over how many columns,
-    in windows of how many rows (None: not known).
+def choose_pairs(kind: str, *, nearest: bool, columns: int, rows: int | None) -> str:
+    """The name of the algorithm for a pair score that a distance tells: its kind, which way, over how many columns, in
+    windows of how many rows (None: not known). All other scores are scanned.
 
     Boxes cost about as much for any window, a scan is proportional to it; `./run bench pairs` shows both. The smallest
     products lie along every column's plane through the new row, which too many boxes touch.
     """
-    if not metric or (metric == "product" and order == "asc" and columns > 1):
+    if kind == "product" and nearest and columns > 1:
         return "scase"
     return "pairs-ta" if rows is None or rows >= _WORTH_BOXES else "scase"

@@ -32,9 +32,28 @@ from skyband.state import pack, unpack
 from skyband.window import pairs_among
 
 METRICS = {"l1": pairs_score.L1, "l2": pairs_score.L2, "product": pairs_score.PRODUCT}
+WEIGHTED = {"l1": pairs_score.WEIGHTED_L1, "l2": pairs_score.WEIGHTED_L2, "max": pairs_score.LARGEST}
 Plain: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _ROOM = 1 << 16  # places in one round of results
 _NO_STEPS = Program(*(np.zeros(0, np.int64) for _ in range(5)))
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A distance over the first columns of both rows that tells a score, but for rounding: it is `factor` times the distance
+    or, with `root`, its root; negative where `negated`."""
+
+    kind: str  # "l1": Σ wⱼ |aⱼ - bⱼ|, "l2": Σ wⱼ (aⱼ - bⱼ)², "max": the largest wⱼ |aⱼ - bⱼ|, "product": Π |aⱼ - bⱼ|
+    weights: tuple[float, ...]  # positive; 1 of a product
+    factor: float = 1.0
+    root: bool = False
+    negated: bool = False
+
+    @property
+    def code(self) -> int:
+        """What kernels search for."""
+        plain = self.kind != "max" and set(self.weights) == {1.0}
+        return METRICS[self.kind] if plain else WEIGHTED[self.kind]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +73,26 @@ class Scoring:
     registers: int = 0  # besides those of newer columns and constants
     turned_round: Scoring | None = None  # the same for one older row and many newer ones; None: it is symmetric
     plain: Plain | None = None  # the same in NumPy: older columns [columns, rows], the newer row's [columns], to scores
+    searched: Searched | None = None  # what tells the scores of code
+
+    @property
+    def search(self) -> Searched | None:
+        """What pairs can be searched by; None: nothing but their scores."""
+        return Searched(self.metric, (1.0,) * self.older) if self.metric else self.searched
+
+    @property
+    def nearest(self) -> bool:
+        """Are the smallest of these distances the best?"""
+        return (self.order == "asc") != (self.search is not None and self.search.negated)
+
+    @property
+    def unwritten(self) -> bool:
+        """Is it compared where it is computed, over as many rows as one likes?"""
+        if self.search is None:
+            return False
+        weighted = self.search.code in WEIGHTED.values()
+        most = pairs_score.UNWRITTEN_WEIGHTED if weighted else pairs_score.UNWRITTEN
+        return len(self.search.weights) <= most
 
     def reversed(self) -> Scoring:
         """How one older row is scored with many newer ones: the two sides change places."""
@@ -67,9 +106,14 @@ class Scoring:
             register.fill(constant)
         marks = np.zeros(pairs_score.MARKS, np.int64)
         marks[pairs_score.KIND] = METRICS.get(self.metric, pairs_score.EXPRESSION)
-        sign = np.array([1.0 if self.order == "desc" else -1.0])
+        search, shape = self.search, np.zeros(pairs_score.SHAPE)
+        marks[pairs_score.SEARCH] = pairs_score.EXPRESSION if search is None else search.code
+        sign = np.array([1.0 if self.order == "desc" else -1.0, -1.0 if self.nearest else 1.0])
+        if search is not None:
+            shape[:] = search.factor, search.root, bool(self.metric)
+        weights = np.array(() if search is None else search.weights)
         hits = np.zeros(BLOCK, np.int64)
-        return Scorer(marks, sign, np.zeros(self.newer), memory[0], memory, hits, self.before, self.program)
+        return Scorer(marks, sign, weights, shape, np.zeros(self.newer), memory[0], memory, hits, self.before, self.program)
 
 
 class Answered(NamedTuple):

@@ -85,7 +85,7 @@ def _check_boxes(state: Skyband, boxes: Boxes) -> None:
         for box in range(1, 2 * leaves):
             span = rows >> (box.bit_length() - 1)
             at = begin + box * span - rows
-            held = boxes.columns[:, at : at + span]
+            held = boxes.columns[: boxes.low.shape[1], at : at + span]
             assert np.array_equal(boxes.low[node + box], held.min(axis=1)), (box, runs)
             assert np.array_equal(boxes.high[node + box], held.max(axis=1)), (box, runs)
     held = state.tail.ordinal[state.marks[band.HEAD] : state.marks[band.STOP]]

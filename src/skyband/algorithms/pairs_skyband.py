@@ -49,7 +49,6 @@ from skyband.kernels import pairs_state as band
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.pairs_band import lay_segments
 from skyband.kernels.pairs_boxes import Boxes
-from skyband.kernels.pairs_score import UNWRITTEN
 from skyband.kernels.pairs_state import DEPTH, Answers, Fresh, Pairs, Segments, Skyband, Tail, Tree
 from skyband.kernels.pairs_young import settle
 from skyband.kernels.tables import Windows
@@ -77,7 +76,7 @@ class PairSkyband(PairStructure):
         marks = np.zeros(band.MARKS, np.int64)
         marks[band.K], marks[band.SCAN] = 1, band.IDLE
         marks[band.BY_TREE] = answering == "tree"
-        marks[band.SPAN] = BLOCK * (_BLOCKS if scoring.metric and scoring.older <= UNWRITTEN else 1)
+        marks[band.SPAN] = BLOCK * (_BLOCKS if scoring.unwritten else 1)
         self._state = Skyband(
             tail=_tail(scoring.older, _FIRST_ROOM),
             fresh=Fresh(np.zeros((scoring.newer, _FRESH)), np.zeros(_FRESH, np.int64)),
@@ -92,7 +91,7 @@ class PairSkyband(PairStructure):
             levels=np.full(band.LEVELS, -np.inf),
             marks=marks,
         )
-        self._boxes = _boxes(scoring.older, 0 if access == "scan" else BOX_ROWS, 0)
+        self._boxes = self._room_for_runs(0 if access == "scan" else BOX_ROWS, 0)
         self._scorer, self._reverse = scoring.scorer(), scoring.reversed().scorer()
         self._screening = Screening(scoring)
         lay_segments(self._state)
@@ -224,12 +223,16 @@ class PairSkyband(PairStructure):
         run: np.ndarray = self._boxes.runs[self._state.marks[mark]]
         return run
 
+    def _room_for_runs(self, boxed: int, rows: int) -> Boxes:
+        search = self.scoring.search
+        return _boxes(self.scoring.older, 0 if search is None else len(search.weights), boxed, rows)
+
     def _with_runs_in_front(self, room: int) -> Boxes:
         """The same runs, without those that were dropped, in arrays that may be longer."""
         old, marks = self._boxes, self._state.marks
         runs = old.runs[marks[band.RUNS_HEAD] : marks[band.RUNS]]
         count = len(runs)
-        new = _boxes(self.scoring.older, BOX_ROWS, max(room, int(runs[:, boxing.ROWS].sum())))
+        new = self._room_for_runs(BOX_ROWS, max(room, int(runs[:, boxing.ROWS].sum())))
         if count:
             begin, rows = int(runs[0, boxing.BEGIN]), int(runs[:, boxing.ROWS].sum())
             node, nodes = int(runs[0, boxing.NODE]), 2 * rows // boxing.LEAF_ROWS
@@ -261,7 +264,7 @@ class PairSkyband(PairStructure):
             state.answers,
             state.tree,
             self._boxes,
-            self._scorer[:6],
+            self._scorer[:8],
         )
         return sum(array.nbytes for part in named for array in part) + state.kth.nbytes + state.heap.nbytes
 
@@ -371,11 +374,11 @@ def _tree(room: int, k: int) -> Tree:
     return Tree(place, left, right, items, np.zeros(6 * DEPTH, np.int64), np.zeros(k + DEPTH, np.int64))
 
 
-def _boxes(columns: int, boxed: int, rows: int) -> Boxes:
+def _boxes(columns: int, searched: int, boxed: int, rows: int) -> Boxes:
     """Room for `rows` rows in runs, of which there are then at most so many as all could be the shortest."""
     runs, nodes = rows // BOX_ROWS + 2, 2 * (rows // boxing.LEAF_ROWS + 1)
     marks = np.zeros(boxing.MARKS, np.int64)
     marks[boxing.BOXED] = boxed
     table = np.zeros((runs, boxing.FIELDS), np.int64)
-    low, high = np.zeros((nodes, columns)), np.zeros((nodes, columns))
+    low, high = np.zeros((nodes, searched)), np.zeros((nodes, searched))
     return Boxes(np.zeros((columns, rows)), np.zeros(rows, np.int64), table, np.zeros(runs), low, high, marks)

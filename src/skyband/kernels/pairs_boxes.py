@@ -14,7 +14,18 @@ import numpy as np
 
 from skyband.kernels.jit import lean
 from skyband.kernels.pairs_band import lay_segments, limit_of, merge
-from skyband.kernels.pairs_score import KIND, L1, PRODUCT, fill, promising, reaching
+from skyband.kernels.pairs_score import (
+    APART,
+    L1,
+    LARGEST,
+    PRODUCT,
+    SEARCH,
+    WEIGHTED_L1,
+    any_apart,
+    fill,
+    level_of,
+    reaching,
+)
 from skyband.kernels.pairs_state import BAND, DONE, HEAD, LEAF, NEXT, OUT_OF_ROOM, PENDING, REACH, RUN, RUNS, RUNS_HEAD, SCORED
 
 LEAF_ROWS = 64
@@ -38,8 +49,8 @@ class Boxes(NamedTuple):
     limit: np.ndarray  # float64 [room for runs]
     low: (
         np.ndarray
-    )  # float64 [2 * leaves, columns]: box i of a run lies at NODE + i; 1 is the whole, 2 i and 2 i + 1 its halves
-    high: np.ndarray  # float64 [2 * leaves, columns]
+    )  # float64 [2 * leaves, searched columns]: box i of a run lies at NODE + i; 1 is the whole, 2 i and 2 i + 1 its halves
+    high: np.ndarray  # float64 [2 * leaves, searched columns]
     marks: np.ndarray  # int64 [MARKS]
 
 
@@ -81,12 +92,14 @@ def _search_run(state, boxes, scorer, r):
     """False when the band had no room; what was done stands in marks[LEAF]."""
     marks, pending = state.marks, state.pending
     begin, leaves, first_node = boxes.runs[r, BEGIN], boxes.runs[r, ROWS] // LEAF_ROWS, boxes.runs[r, NODE]
-    sign, visited = scorer.sign[0], 0
+    sign, visited, search, apart = scorer.sign[0], 0, scorer.marks[SEARCH], scorer.sign[APART]
+    newer, weights, limit = scorer.newer, scorer.weights, boxes.limit[r]
+    level = level_of(search, scorer.shape, apart, limit)
     node = 1
     while node:
         visited += 1
-        limit = boxes.limit[r]
-        if bound(scorer, boxes.low[first_node + node], boxes.high[first_node + node]) < limit or limit != limit:
+        low, high = boxes.low[first_node + node], boxes.high[first_node + node]
+        if bound(search, apart, newer, weights, low, high) < level or level != level:
             node = _behind(node)
             continue
         if node < leaves:
@@ -96,11 +109,13 @@ def _search_run(state, boxes, scorer, r):
         if leaf >= marks[LEAF]:
             place = begin + leaf * LEAF_ROWS
             marks[SCORED] += LEAF_ROWS
-            if promising(scorer, boxes.columns, place, LEAF_ROWS, limit):
+            if any_apart(search, boxes.columns, place, LEAF_ROWS, newer, weights, scorer.buffer, apart, level):
                 if marks[PENDING] + LEAF_ROWS > len(pending.score):
                     if marks[BAND] + marks[PENDING] > len(state.band.score):
                         return False
                     merge_all(state, boxes)
+                    limit = boxes.limit[r]
+                    level = level_of(search, scorer.shape, apart, limit)
                     continue
                 fill(scorer, boxes.columns, place, LEAF_ROWS)
                 wait, newest, reach = marks[PENDING], marks[NEXT], marks[REACH]
@@ -125,25 +140,27 @@ def _behind(node):
 
 
 @lean
-def bound(scorer, low, high):
-    """The best turned score a row in the box may have with the new row. Rounding keeps order, so that no row exceeds it;
-    NaN when it cannot be told."""
-    kind, sign, newer = scorer.marks[KIND], scorer.sign[0], scorer.newer
-    total = 1.0 if kind == PRODUCT else 0.0
-    for j in range(len(newer)):
+def bound(search, sign, newer, weights, low, high):
+    """The best turned distance (of squares, before the root) a row in the box may have from the new row. Rounding keeps order,
+    so that no row exceeds it; NaN when it cannot be told."""
+    total = 1.0 if search == PRODUCT else 0.0
+    for j in range(len(weights)):
         value = newer[j]
         if sign < 0.0:
             apart = low[j] - value if value < low[j] else (value - high[j] if value > high[j] else 0.0)
         else:
             apart = max(abs(low[j] - value), abs(high[j] - value))
-        if kind == L1:
-            total = total + apart
-        elif kind == PRODUCT:
+        if search in (L1, WEIGHTED_L1):
+            total = total + weights[j] * apart
+        elif search == PRODUCT:
             total = total * apart
+        elif search == LARGEST:
+            term = weights[j] * apart
+            if term != term:
+                return term
+            total = max(total, term)
         else:
-            total = total + apart * apart
-    if kind != L1 and kind != PRODUCT:
-        total = np.sqrt(total)
+            total = total + weights[j] * (apart * apart)
     return sign * total
 
 
@@ -179,7 +196,7 @@ def box_oldest(state, boxes, longest):
 def sort_run(boxes, r, keys, items, columns, ordinals):
     """Order the rows of a run by halving, and make its boxes. The last four are room for as many rows."""
     begin, rows, first_node = boxes.runs[r, BEGIN], boxes.runs[r, ROWS], boxes.runs[r, NODE]
-    leaves, d = rows // LEAF_ROWS, boxes.columns.shape[0]
+    leaves, d, searched = rows // LEAF_ROWS, boxes.columns.shape[0], boxes.low.shape[1]
     for i in range(rows):
         items[i] = i
         ordinals[i] = boxes.ordinal[begin + i]
@@ -194,7 +211,7 @@ def sort_run(boxes, r, keys, items, columns, ordinals):
         at = (node * span) - rows  # nodes of a level lie side by side; the first has the number rows / span
         low, high = boxes.low[first_node + node], boxes.high[first_node + node]
         widest, spread = 0, -1.0
-        for j in range(d):
+        for j in range(searched):
             low[j], high[j] = np.inf, -np.inf
             for i in range(at, at + span):
                 value = columns[j, items[i]]

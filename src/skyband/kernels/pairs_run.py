@@ -15,7 +15,20 @@ from skyband.kernels.pairs_band import (
     read_linear,
 )
 from skyband.kernels.pairs_boxes import BOXED, lay_again, merge_all, search
-from skyband.kernels.pairs_score import EXPRESSION, FINE, KIND, any_apart, fill, meet, promising, reaching, reaching_own, score
+from skyband.kernels.pairs_score import (
+    APART,
+    EXPRESSION,
+    FINE,
+    SEARCH,
+    any_apart,
+    fill,
+    level_of,
+    meet,
+    promising,
+    reaching,
+    reaching_own,
+    score,
+)
 from skyband.kernels.pairs_screen import is_clear
 from skyband.kernels.pairs_state import (
     BAND,
@@ -90,7 +103,7 @@ def run(state, boxes, scorer, reverse, screen, pause, begin, older, newer, sides
                     if code != DONE:
                         return code
                 if sides[row] & NEWER:
-                    meet(scorer, tail.columns, newer, row)
+                    meet(scorer, tail.columns, newer, row, BLOCK)
                     marks[SCAN], marks[RUN], marks[LEAF] = marks[STOP], 0, 0
             if sides[row] & NEWER:
                 while _scan(marks, state.levels, state.segments, tail, state.pending, scorer, screen) == OUT_OF_ROOM:
@@ -222,7 +235,8 @@ def _scan(marks, levels, segments, tail, pending, scorer, screen):
     """Score the new row with the tail, from where marks[SCAN] stands; pairs that may matter wait. With young rows, only
     those that an answer may take up do; the newest settled rows have limits of their own, older ones one a segment. OUT_OF_ROOM
     when no more may wait."""
-    columns, kind, newer, buffer, sign = tail.columns, scorer.marks[KIND], scorer.newer, scorer.buffer, scorer.sign[0]
+    columns, newer, buffer, weights, shape = tail.columns, scorer.newer, scorer.buffer, scorer.weights, scorer.shape
+    search, sign = scorer.marks[SEARCH], scorer.sign[APART]
     place, j, fine = marks[SCAN], 0, marks[STOP]  # down to `fine` in small steps: a score reaches the limit somewhere
     while place > marks[HEAD]:
         own = False
@@ -238,12 +252,13 @@ def _scan(marks, levels, segments, tail, pending, scorer, screen):
             hit = True
         elif is_clear(screen.marks, screen.limit, screen.hits, marks[NEXT], begin, place, limit):
             hit = False
-        elif kind == EXPRESSION:
+        elif search == EXPRESSION:
             hit = promising(scorer, columns, begin, place - begin, limit)
         else:
             if place > fine:
                 begin = max(begin, place - FINE)
-            hit = any_apart(kind, columns, begin, place - begin, newer, buffer, sign, limit)
+            level = level_of(search, shape, sign, limit)
+            hit = any_apart(search, columns, begin, place - begin, newer, weights, buffer, sign, level)
             if hit and place - begin > FINE:
                 fine = begin
                 continue

@@ -4,6 +4,10 @@ Distances have loops of their own; of a block none of whose pairs can matter the
 Any other score is register code (`kernels.expression`): the older rows' columns are read where they lie, the new row's
 values fill registers, and what depends on the new row alone is computed once a row, before the first block.
 
+Many such scores are a distance in other words: weighted, scaled, negated, the largest difference, or restricted by a condition.
+The distance is then *searched* for, by the loops of distances and by boxes, with a margin for what rounding may do; only where
+it lets a score matter is the code run. What is compared with a limit, and told, is always the score as it is written.
+
 Scores here are *plain*: a pair's turned score is `sign` times it, larger is better.
 """
 
@@ -14,15 +18,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.expression import BLOCK, Program, apply
+from skyband.kernels.expression import BLOCK, OPCODES, Program, apply
 from skyband.kernels.jit import lean, tiny
+from skyband.kernels.pairs_weighted import any_largest, any_weighted_l1, any_weighted_l2
 
-L1, L2, PRODUCT, EXPRESSION = 0, 1, 2, 3
+L1, L2, PRODUCT, EXPRESSION = 0, 1, 2, 3  # how scores are computed
+WEIGHTED_L1, WEIGHTED_L2, LARGEST = 4, 5, 6  # what else is searched for; L2 and WEIGHTED_L2 by squares
 UNWRITTEN = 4  # columns up to which a distance is compared where it is computed: `promising` then takes any number of rows
+UNWRITTEN_WEIGHTED = 2  # the same of the kinds with weights
 FINE = 128  # rows looked through one by one where a score is known to reach the limit
 
-KIND = 0  # places in Scorer.marks
-MARKS = 1
+KIND, SEARCH, MET = 0, 1, 2  # places in Scorer.marks; SEARCH is EXPRESSION where nothing else is known than the code
+MARKS = 3
+TURN, APART = 0, 1  # places in Scorer.sign: 1 where larger scores, or larger distances, are better, or -1
+FACTOR, ROOT, EXACT = 0, 1, 2  # places in Scorer.shape: the score is about FACTOR times the distance, or its root
+SHAPE = 3
+
+ADD, SUBTRACT, MULTIPLY, DIVIDE, ABS = OPCODES["+"], OPCODES["-"], OPCODES["*"], OPCODES["/"], OPCODES["abs"]
+
+_MARGIN = 1e-14  # what rounding may do to a distance of up to 32 columns
+_TINY = 1e-320  # and to the smallest numbers
+_HUGE = np.finfo(np.float64).max
 
 
 class Scorer(NamedTuple):
@@ -33,7 +49,9 @@ class Scorer(NamedTuple):
     """
 
     marks: np.ndarray  # int64 [MARKS]
-    sign: np.ndarray  # float64 [1]: 1 or -1
+    sign: np.ndarray  # float64 [2]
+    weights: np.ndarray  # float64 [searched columns]: they come first, of both rows
+    shape: np.ndarray  # float64 [SHAPE]
     newer: np.ndarray  # float64 [newer columns]: the new row
     buffer: np.ndarray  # float64 [BLOCK]: plain scores of the block scored last; the first row of `memory`
     memory: np.ndarray  # float64 [registers, BLOCK]
@@ -43,24 +61,39 @@ class Scorer(NamedTuple):
 
 
 @lean
-def meet(scorer, columns, newer, row):
-    """Begin with a new row: column `row` of `newer`."""
+def meet(scorer, columns, newer, row, width):
+    """Begin with a new row: column `row` of `newer`. It will be scored with up to `width` rows at a time."""
     for j in range(newer.shape[0]):
         scorer.newer[j] = newer[j, row]
-    if scorer.marks[KIND] == EXPRESSION:
-        for j in range(newer.shape[0]):
-            register = scorer.memory[1 + j]
-            value = newer[j, row]
-            for i in range(BLOCK):
-                register[i] = value
-        _run(scorer.before, columns, scorer.memory, 0, BLOCK)
+    scorer.marks[MET] = 0
+    if scorer.marks[SEARCH] == EXPRESSION:
+        _prepare(scorer, columns, width)
 
 
 @lean
-def _run(program, columns, memory, begin, count):
-    """Run register code over the `count` older rows from the place `begin` on."""
+def _prepare(scorer, columns, width):
+    """Fill the registers that depend on the new row alone, for up to `width` rows at a time."""
+    for j in range(len(scorer.newer)):
+        register, value = scorer.memory[1 + j], scorer.newer[j]
+        for i in range(width):
+            register[i] = value
+    _run(scorer.before, columns, scorer.memory, 0, width, 0, len(scorer.before.operation))
+    scorer.marks[MET] = width
+
+
+@lean
+def _run_whole(scorer, columns, begin, count):
+    """Compute the scores of these rows by the code, whatever was done before."""
+    if scorer.marks[MET] < count:
+        _prepare(scorer, columns, FINE if count <= FINE else BLOCK)
+    _run(scorer.program, columns, scorer.memory, begin, count, 0, len(scorer.program.operation))
+
+
+@lean
+def _run(program, columns, memory, begin, count, from_step, upto):
+    """Run steps of register code over the `count` older rows from the place `begin` on."""
     older, end = columns.shape[0], begin + count
-    for step in range(len(program.operation)):
+    for step in range(from_step, upto):
         first, second, third = program.first[step], program.second[step], program.third[step]
         x = columns[first, begin:end] if first < older else memory[first - older, :count]
         y = columns[second, begin:end] if second < older else memory[second - older, :count]
@@ -70,29 +103,87 @@ def _run(program, columns, memory, begin, count):
 
 @lean
 def promising(scorer, columns, begin, count, limit):
-    """Has any of the `count` older rows from the place `begin` on a turned score of at least `limit` with the new row? Of L2,
-    True perhaps a little below it. A score that is NaN counts for nothing, a `limit` that is NaN lets none in.
+    """Has any of the `count` older rows from the place `begin` on a turned score of at least `limit` with the new row? Where
+    something else is searched for, True perhaps a little below it. A score that is NaN counts for nothing, a `limit` that is
+    NaN lets none in.
 
     The comparison is part of the loop that computes scores, and no score is written: this costs less than writing them.
     """
-    kind, sign = scorer.marks[KIND], scorer.sign[0]
-    if kind == EXPRESSION:
-        _run(scorer.program, columns, scorer.memory, begin, count)
-        hit, scores = False, scorer.buffer[:count]
+    search, sign = scorer.marks[SEARCH], scorer.sign[APART]
+    if search == EXPRESSION:
+        last = len(scorer.program.operation) - 1
+        _run(scorer.program, columns, scorer.memory, begin, count, 0, last)
+        return _last_reaches(scorer.program, columns, scorer.memory, begin, count, last, scorer.sign[TURN], limit)
+    level = level_of(search, scorer.shape, sign, limit)
+    return any_apart(search, columns, begin, count, scorer.newer, scorer.weights, scorer.buffer, sign, level)
+
+
+@lean
+def _last_reaches(program, columns, memory, begin, count, step, sign, limit):
+    """Does what the last step gives for any of these rows, turned by `sign`, reach `limit`? The commonest write nothing."""
+    older, end, hit = columns.shape[0], begin + count, False
+    operation, first, second = program.operation[step], program.first[step], program.second[step]
+    x = columns[first, begin:end] if first < older else memory[first - older, :count]
+    y = columns[second, begin:end] if second < older else memory[second - older, :count]
+    if operation == ADD:
+        for i in range(count):
+            hit |= sign * (x[i] + y[i]) >= limit
+    elif operation == SUBTRACT:
+        for i in range(count):
+            hit |= sign * (x[i] - y[i]) >= limit
+    elif operation == MULTIPLY:
+        for i in range(count):
+            hit |= sign * (x[i] * y[i]) >= limit
+    elif operation == DIVIDE:
+        for i in range(count):
+            hit |= sign * (x[i] / y[i]) >= limit
+    elif operation == ABS:
+        for i in range(count):
+            hit |= sign * abs(x[i]) >= limit
+    else:
+        _run(program, columns, memory, begin, count, step, step + 1)
+        scores = memory[0, :count]
         for i in range(count):
             hit |= sign * scores[i] >= limit
-        return hit
-    return any_apart(kind, columns, begin, count, scorer.newer, scorer.buffer, sign, limit)
+    return hit
 
 
 @tiny
-def any_apart(kind, columns, begin, count, newer, out, sign, limit):
-    """`promising` of a distance, for callers to whom handing over a whole scorer costs too much."""
-    if kind == L1:
-        return _any_l1(columns, begin, count, newer, out, sign, limit)
-    if kind == PRODUCT:
-        return _any_product(columns, begin, count, newer, out, sign, limit)
-    return _any_l2(columns, begin, count, newer, out, sign, _of_squares(sign, limit))
+def any_apart(search, columns, begin, count, newer, weights, out, sign, level):
+    """`promising` of a distance, for callers to whom handing over a whole scorer costs too much. `level`: see `level_of`."""
+    d = len(weights)
+    if search == L1:
+        return _any_l1(columns, d, begin, count, newer, out, sign, level)
+    if search == PRODUCT:
+        return _any_product(columns, d, begin, count, newer, out, sign, level)
+    if search == L2:
+        return _any_l2(columns, d, begin, count, newer, out, sign, level)
+    if search == WEIGHTED_L1:
+        return any_weighted_l1(columns, begin, count, newer, weights, out, sign, level)
+    if search == LARGEST:
+        return any_largest(columns, begin, count, newer, weights, out, sign, level)
+    return any_weighted_l2(columns, begin, count, newer, weights, out, sign, level)
+
+
+@lean
+def level_of(search, shape, sign, limit):
+    """What a distance turned by `sign` reaches wherever the turned score reaches `limit`: of sums of squares, before the root.
+
+    A score that is no more than searched for differs from FACTOR times the distance, or its root, by rounding: each step of
+    either by its own last bit, the last one by the smallest numbers there are. Both overflow together, but for that."""
+    if limit != limit:
+        return limit
+    if shape[EXACT]:
+        return _of_squares(sign, limit) if search == L2 else limit
+    if sign < 0.0:
+        if limit > 0.0:
+            return np.nan
+        most = (-limit * (1.0 + _MARGIN) + _TINY) / shape[FACTOR] * (1.0 + _MARGIN) + _TINY
+        return -(most * most * (1.0 + _MARGIN) + _TINY) if shape[ROOT] else -most
+    least = (min(limit, _HUGE) * (1.0 - _MARGIN) - _TINY) / shape[FACTOR] * (1.0 - _MARGIN) - _TINY
+    if shape[ROOT] and least > 0.0:
+        least = least * least * (1.0 - _MARGIN) - _TINY
+    return min(least, _HUGE * (1.0 - _MARGIN)) if least > 0.0 else -np.inf
 
 
 @lean
@@ -117,9 +208,15 @@ def reaching_own(sign, buffer, hits, count, limits):
 
 @lean
 def fill(scorer, columns, begin, count):
-    """Write the plain scores of these rows into the buffer. An expression has done so in `promising`."""
+    """Write the plain scores of these rows, of which `promising` was the last to see the scorer, into the buffer."""
     kind = scorer.marks[KIND]
-    if kind == L1:
+    if kind == EXPRESSION:
+        if scorer.marks[SEARCH] != EXPRESSION:
+            _run_whole(scorer, columns, begin, count)
+        else:
+            last = len(scorer.program.operation) - 1
+            _run(scorer.program, columns, scorer.memory, begin, count, last, last + 1)
+    elif kind == L1:
         _l1(columns, begin, count, columns.shape[0], scorer.newer, scorer.buffer)
     elif kind == PRODUCT:
         _product(columns, begin, count, columns.shape[0], scorer.newer, scorer.buffer)
@@ -134,7 +231,7 @@ def fill(scorer, columns, begin, count):
 def score(scorer, columns, begin, count):
     """Write the plain scores of these rows into the buffer, whatever the kind."""
     if scorer.marks[KIND] == EXPRESSION:
-        _run(scorer.program, columns, scorer.memory, begin, count)
+        _run_whole(scorer, columns, begin, count)
     else:
         fill(scorer, columns, begin, count)
 
@@ -198,9 +295,9 @@ def _product(columns, begin, count, upto, newer, out):
 
 
 @lean
-def _any_l1(columns, begin, count, newer, out, sign, limit):
+def _any_l1(columns, d, begin, count, newer, out, sign, limit):
     """Of more than four columns all but the last two are added up first; no more than a block then."""
-    d, end, hit = columns.shape[0], begin + count, False
+    end, hit = begin + count, False
     x, v = columns[0, begin:end], newer[0]
     if d == 1:
         for i in range(count):
@@ -229,9 +326,9 @@ def _any_l1(columns, begin, count, newer, out, sign, limit):
 
 
 @lean
-def _any_l2(columns, begin, count, newer, out, sign, limit):
+def _any_l2(columns, d, begin, count, newer, out, sign, limit):
     """As `_any_l1`, of sums of squares."""
-    d, end, hit = columns.shape[0], begin + count, False
+    end, hit = begin + count, False
     x, v = columns[0, begin:end], newer[0]
     if d == 1:
         for i in range(count):
@@ -261,9 +358,9 @@ def _any_l2(columns, begin, count, newer, out, sign, limit):
 
 
 @lean
-def _any_product(columns, begin, count, newer, out, sign, limit):
+def _any_product(columns, d, begin, count, newer, out, sign, limit):
     """As `_any_l1`, of products."""
-    d, end, hit = columns.shape[0], begin + count, False
+    end, hit = begin + count, False
     x, v = columns[0, begin:end], newer[0]
     if d == 1:
         for i in range(count):

@@ -13,7 +13,7 @@ import numpy as np
 
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean, tiny
-from skyband.kernels.pairs_score import EXPRESSION, KIND, any_apart, meet, promising
+from skyband.kernels.pairs_score import APART, EXPRESSION, SEARCH, any_apart, level_of, meet, promising
 from skyband.kernels.pairs_state import SEGMENTS
 
 FIRST, ROWS, UPTO = 0, 1, 2  # places in Screen.marks
@@ -52,10 +52,10 @@ def lay_limits(marks, segments, screen):
 def look_ahead(scorer, columns, newer, row, low, high, head, screen):
     """Hold the rows of `newer` from `row` on against the blocks [low, high)."""
     rows = screen.marks[ROWS]
-    kind, sign = scorer.marks[KIND], scorer.sign[0]
-    if kind == EXPRESSION:  # to begin with a new row costs as much as a block
+    search, sign = scorer.marks[SEARCH], scorer.sign[APART]
+    if search == EXPRESSION:  # to begin with a new row costs as much as a block
         for r in range(rows):
-            meet(scorer, columns, newer, row + r)
+            meet(scorer, columns, newer, row + r, BLOCK)
             for block in range(low, high):
                 begin = max(head, block * BLOCK)
                 count = (block + 1) * BLOCK - begin
@@ -63,11 +63,11 @@ def look_ahead(scorer, columns, newer, row, low, high, head, screen):
         return
     for block in range(low, high):
         begin = max(head, block * BLOCK)
-        count = (block + 1) * BLOCK - begin
+        count, level = (block + 1) * BLOCK - begin, level_of(search, scorer.shape, sign, screen.limit[block])
         for r in range(rows):
-            for j in range(newer.shape[0]):
+            for j in range(len(scorer.weights)):
                 scorer.newer[j] = newer[j, row + r]
-            hit = any_apart(kind, columns, begin, count, scorer.newer, scorer.buffer, sign, screen.limit[block])
+            hit = any_apart(search, columns, begin, count, scorer.newer, scorer.weights, scorer.buffer, sign, level)
             screen.hits[r, block] = hit
 
 

@@ -11,7 +11,7 @@ from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean
 from skyband.kernels.pairs_band import limit_of, push, replace_least, step_of
 from skyband.kernels.pairs_boxes import lay_again, merge_all
-from skyband.kernels.pairs_score import EXPRESSION, FINE, KIND, any_apart, fill, meet, promising, reaching
+from skyband.kernels.pairs_score import APART, EXPRESSION, FINE, SEARCH, any_apart, fill, level_of, meet, promising, reaching
 from skyband.kernels.pairs_state import (
     BAND,
     DONE,
@@ -55,7 +55,8 @@ def _settle_rows(state, boxes, reverse, stop):
     """Score the young rows before the place `stop` with the newer ones; let pairs wait that the limit for their age lets in,
     save those that have joined before. False when the band has no room."""
     marks, tail, fresh, pending = state.marks, state.tail, state.fresh, state.pending
-    kind, sign, first = reverse.marks[KIND], reverse.sign[0], tail.ordinal[marks[FRONT]]
+    search, sign, first = reverse.marks[SEARCH], reverse.sign[0], tail.ordinal[marks[FRONT]]
+    columns, weights, buffer, apart = fresh.columns, reverse.weights, reverse.buffer, reverse.sign[APART]
     begin, step = _newer_than(state, first), step_of(state, first)
     while marks[FRONT] < stop:
         row = marks[FRONT]
@@ -63,16 +64,17 @@ def _settle_rows(state, boxes, reverse, stop):
         while begin < marks[FRESH_STOP] and fresh.ordinal[begin] <= a:
             begin += 1
         if begin < marks[FRESH_STOP]:
-            meet(reverse, fresh.columns, tail.columns, row)
+            meet(reverse, fresh.columns, tail.columns, row, FINE)
         at = begin
         while at < marks[FRESH_STOP]:
             while step < marks[BAND] and state.kth[step] < a:
                 step += 1
             count, limit = min(FINE, marks[FRESH_STOP] - at), limit_of(state, a, step)
-            if kind == EXPRESSION:
-                hit = promising(reverse, fresh.columns, at, count, limit)
+            if search == EXPRESSION:
+                hit = promising(reverse, columns, at, count, limit)
             else:
-                hit = any_apart(kind, fresh.columns, at, count, reverse.newer, reverse.buffer, sign, limit)
+                level = level_of(search, reverse.shape, apart, limit)
+                hit = any_apart(search, columns, at, count, reverse.newer, weights, buffer, apart, level)
             if hit:
                 fill(reverse, fresh.columns, at, count)
                 found, wait = reaching(sign, reverse.buffer, reverse.hits, count, limit), marks[PENDING]
@@ -120,7 +122,7 @@ def _best_of_young(state, reverse, first):
         count = min(BLOCK, marks[FRESH_STOP] - begin)
         if count <= 0:
             break
-        meet(reverse, state.fresh.columns, tail.columns, row)
+        meet(reverse, state.fresh.columns, tail.columns, row, count)
         limit = best[0] if held == k else -np.inf
         if not promising(reverse, state.fresh.columns, begin, count, limit):
             continue

@@ -21,13 +21,14 @@ from skyband.expression import comparison
 from skyband.kernels.tables import Windows
 from skyband.lanes.base import Lane, Member, Names, Place
 from skyband.live import LiveRows
-from skyband.pair_score import NEWER, OLDER, PairDoor
+from skyband.pair_score import PairDoor
+from skyband.pair_search import NEWER, OLDER
 from skyband.pairs_query import TopKPairs
 from skyband.texts import LiveTexts
 from skyband.window import pairs_among
 
 if TYPE_CHECKING:
-    from skyband.algorithms.pairs import Answered, PairStructure
+    from skyband.algorithms.pairs import Answered, PairStructure, Scoring
     from skyband.kernels.pairs_emission import PairEvents, Reported
     from skyband.kernels.pairs_state import Answers
 
@@ -48,7 +49,7 @@ class PairLane(Lane):
         scoring, self.older, self.newer = self.pair_door.scoring()
         self.algorithm = place.algorithm
         if self.algorithm == "auto":
-            self.algorithm = choose_pairs(scoring.metric, scoring.order, scoring.older, None if place.timed else place.size)
+            self.algorithm = _chosen(scoring, None if place.timed else place.size)
         self.structure: PairStructure = build_pairs(self.algorithm, scoring)
         self.structure.begin_at(self._first_ordinal())
         self.conditions = [(self.pair_door.side_condition(side), bit) for side, bit in _SIDES]
@@ -116,7 +117,7 @@ class PairLane(Lane):
         missing = np.zeros(rows, bool)
         for name in self.pair_door.scored:
             missing |= np.isnan(known[name])
-        if self.structure.scoring.metric:
+        if self.structure.scoring.search is not None:
             sides[missing] = 0  # no pair of theirs has a score
         older, newer = (_stacked([known[name] for name in names], rows) for names in (self.older, self.newer))
         return older, newer, sides, missing
@@ -210,7 +211,7 @@ class PairLane(Lane):
         # an answer that is kept up may be ahead of the last window
         kept = self.structure.answers if self.members[at].emission == 0 else self.reported
         held = slice(0, int(kept.count[at]))
-        return kept.score[at, held].copy(), np.stack([self._seq_of(column[at, held]) for column in (kept.a, kept.b)])
+        return kept.score[at, held].copy(), np.array([self._seq_of(kept.a[at, held]), self._seq_of(kept.b[at, held])])
 
     def needed(self, base: int = 0) -> np.ndarray:
         seqs = self.live.seqs(base)
@@ -238,6 +239,7 @@ class PairLane(Lane):
         header = (
             self.header()
             | {"algorithm": self.algorithm, "sinces": self.sinces, "reach": self.reach, "floor": self.floor, "texts": texts}
+            | {"searched": True}
             | self._numbers()
         )
         arrays = {
@@ -260,6 +262,9 @@ class PairLane(Lane):
     @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Lane:
         lane = cls(places[0], header["since"])
+        if not header.get("searched"):  # saved with its columns in another order
+            scoring, lane.older, lane.newer = lane.pair_door.scoring(searched=False)
+            lane.structure = build_pairs(lane.algorithm if scoring.search else "scase", scoring)
         if lane.algorithm != header["algorithm"]:  # what "auto" means may have changed since
             lane.algorithm = header["algorithm"]
             lane.structure = build_pairs(lane.algorithm, lane.structure.scoring)
@@ -285,6 +290,13 @@ class PairLane(Lane):
     @abstractmethod
     def _restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Take up what `_numbers` and `_arrays` gave."""
+
+
+def _chosen(scoring: Scoring, rows: int | None) -> str:
+    search = scoring.search
+    if search is None:
+        return "scase"
+    return choose_pairs(search.kind, nearest=scoring.nearest, columns=len(search.weights), rows=rows)
 
 
 def _stacked(columns: list[np.ndarray], rows: int) -> np.ndarray:
