@@ -121,11 +121,16 @@ def _about(
 ) -> dict[str, Any]:
     """The columns that say who result rows are about. `names` None: there are none."""
     if identity == "row":
-        return _rows("seq", "", names, schema, rows_of, taken)
+        rows = None if names is None or rows_of is _nothing or schema is None else rows_of(names)
+        return _rows("seq", "", names, schema, rows, taken)
     if identity == "pair":
         older, newer = (None, None) if names is None else names
         taken = (*taken, *PAIR_COLUMNS)
-        return _rows("a_seq", "a_", older, schema, rows_of, taken) | _rows("b_seq", "b_", newer, schema, rows_of, taken)
+        a = b = None
+        if names is not None and schema is not None and rows_of is not _nothing:
+            both, count = rows_of(np.concatenate(names)), len(names[0])  # looked up at once
+            a, b = both.slice(0, count), both.slice(count)
+        return _rows("a_seq", "a_", older, schema, a, taken) | _rows("b_seq", "b_", newer, schema, b, taken)
     assert isinstance(identity, tuple)
     key = identity[1]
     (column,) = row_column_names([key], taken)
@@ -134,12 +139,12 @@ def _about(
 
 
 def _rows(
-    seq_name: str, prefix: str, seq: np.ndarray | None, schema: pa.Schema | None, rows_of: Finder, taken: tuple[str, ...]
+    seq_name: str, prefix: str, seq: np.ndarray | None, schema: pa.Schema | None, rows: pa.Table | None, taken: tuple[str, ...]
 ) -> dict[str, Any]:
     columns: dict[str, Any] = {seq_name: pa.array(np.zeros(0, np.int64) if seq is None else seq)}
     if schema is None:
         return columns
-    rows = schema.empty_table() if seq is None or rows_of is _nothing else rows_of(seq)
+    rows = schema.empty_table() if rows is None else rows
     names = row_column_names([prefix + name for name in schema.names], taken)
     return columns | dict(zip(names, rows.columns, strict=True))
 

@@ -12,6 +12,7 @@ from skyband.memory import order_of
 
 _DENSE = 8  # so many times the rows asked for may a chunk span for them to be looked up in a table
 _RUN = 1 << 10  # rows one after the other from which on they are copied at once
+_SMALL = 1 << 14  # rows of a chunk that may be copied for some of them
 _LARGE = 1 << 17  # rows of a chunk that is not copied any more for being joined with the next
 _JOINED = 4  # chunks at a time
 _AT_LEAST = 1 << 14  # fewer rows are not worth sorting out
@@ -82,19 +83,26 @@ class RowStore:
             chunks.append((np.arange(base, base + len(batch)), batch))
         if not chunks:
             raise AssertionError("rows are asked for that were not kept")
-        owner = np.searchsorted([own[0] for own, _ in chunks], seq, "right") - 1
-        held = np.bincount(owner, minlength=len(chunks))
+        if len(chunks) == 1:
+            own, rows = chunks[0]
+            return _take(rows, _places(own, seq))
+        owner = np.array([own[0] for own, _ in chunks]).searchsorted(seq, "right") - 1
+        held = np.bincount(owner, minlength=len(chunks)).tolist()
+        if held[owner[0]] == len(seq):
+            own, rows = chunks[owner[0]]
+            return _take(rows, _places(own, seq))
         order = order_of(owner, len(chunks))
-        parts, at = [], 0
-        for (own, rows), count in zip(chunks, held.tolist(), strict=True):
+        places, parts, at, before = np.empty(len(seq), np.int64), [], 0, 0
+        for (own, rows), count in zip(chunks, held, strict=True):
             if count:
-                parts.append(_take(rows, _places(own, seq[order[at : at + count]])))
-                at += count
-        if len(parts) == 1:
-            return parts[0]  # one owner: `order` changed nothing
-        back = np.empty(len(seq), np.int64)
-        back[order] = np.arange(len(seq))
-        return _take(pa.concat_tables(parts), back)
+                asked = order[at : at + count]
+                found = _places(own, seq[asked])
+                if len(own) > max(_SMALL, 2 * count):  # else all its rows cost less than another look-up
+                    rows, found = _take(rows, found), np.arange(count)
+                places[asked] = before + found
+                parts.append(rows)
+                at, before = at + count, before + len(rows)
+        return _take(pa.concat_tables(parts), places)
 
     def retype(self, schema: pa.Schema) -> None:
         """Columns that were all null so far have a type now."""
