@@ -139,3 +139,23 @@ def test_a_state_with_its_columns_in_another_order_goes_on(tmp_path: Path, monke
     for monitor in (loaded, fresh):
         monitor.push({name: column[100:] for name, column in rows.items()})
     assert loaded.top("q") == fresh.top("q")
+
+
+@pytest.mark.parametrize(
+    ("score", "order", "rows", "chosen"),
+    [
+        (f"{X} + {Y}", "asc", 10_000, "scase"),
+        (f"{X} + {Y}", "asc", 22_000, "pairs-ta"),
+        (f"{X} + {Y}", "desc", 12_000, "pairs-ta"),
+        (f"-({X} + {Y})", "desc", 12_000, "scase"),  # the nearest
+        (f"-2 * max({X}, {Y})", "asc", 12_000, "pairs-ta"),
+        (f"{X} * {Y}", "asc", 10**6, "scase"),
+        (f"{X} * {Y}", "desc", 10**6, "pairs-ta"),
+        (f"{X} - {Y}", "asc", 10**6, "scase"),
+    ],
+)
+def test_what_auto_chooses(score: str, order: str, rows: int, chosen: str) -> None:
+    where = "a.v != b.v"
+    monitor = sb.Monitor([sb.TopKPairs(name="q", k=1, score=score, order=order, where=where, window=sb.CountWindow(rows))])
+    monitor.push({name: [1.0, 2.0] for name in "xyv"})
+    assert monitor.stats("q")["algorithm"] == chosen

@@ -27,7 +27,7 @@ from __future__ import annotations
 from skyband.algorithms.contract import Plan
 
 LONG_SLIDE = 10  # rows from which on `sap` finds the best row of each window faster
-_WORTH_BOXES = 50_000  # rows of a window from which on boxes cost less than a scan
+_NEAR_IN_BOXES, _FAR_IN_BOXES = 22_000, 11_000  # rows of a window from which on boxes cost less than a scan
 MANY = 16  # distinct scores from which on they form a crowd instead of having a structure each
 MANY_ALIKE = 1000  # of them over the same columns from which on these have a crowd of their own
 MOST_FOR_GRID = 4  # attributes up to which a grid is faster than a scan, whatever k
@@ -91,9 +91,22 @@ def choose_pairs(kind: str, *, nearest: bool, columns: int, rows: int | None) ->
     """The name of the algorithm for a pair score that a distance tells: its kind, which way, over how many columns, in
     windows of how many rows (None: not known). All other scores are scanned.
 
-    Boxes cost about as much for any window, a scan is proportional to it; `./run bench pairs` shows both. The smallest
-    products lie along every column's plane through the new row, which too many boxes touch.
+    Boxes cost about as much for any window, a scan is proportional to it. `pairs-ta`'s time over that of `scase`, K = 20,
+    uniform points (`./run bench pairs` shows both):
+
+        ==========================  ===========  ===========  ===========  ===========  ===========
+        N =                         5000         10,000       20,000       40,000       80,000
+        ==========================  ===========  ===========  ===========  ===========  ===========
+        s1 nearest sum, d = 2 / 4   1.49 / 1.39  1.39 / 1.14  1.08 / 0.84  0.58 / 0.49  0.49 / 0.37
+        s2 furthest sum             1.29 / 1.00  1.03 / 0.77  0.75 / 0.47  0.38 / 0.26  0.27 / 0.17
+        s3 nearest product          1.85 / 2.08  2.10 / 2.03  1.95 / 2.23  1.40 / 2.21  1.28 / 2.36
+        s4 furthest product         1.25 / 0.99  1.12 / 0.77  0.73 / 0.48  0.45 / 0.31  0.29 / 0.20
+        ==========================  ===========  ===========  ===========  ===========  ===========
+
+    The smallest products lie along every column's plane through the new row, which too many boxes touch. Where nobody knows how
+    many rows will come, boxes are the safer choice: they lose microseconds a row in a small window, and a scan loses any number
+    in a large one.
     """
     if kind == "product" and nearest and columns > 1:
         return "scase"
-    return "pairs-ta" if rows is None or rows >= _WORTH_BOXES else "scase"
+    return "pairs-ta" if rows is None or rows >= (_NEAR_IN_BOXES if nearest else _FAR_IN_BOXES) else "scase"
