@@ -6,14 +6,17 @@ The structures are driven alone, every window of slide 1 answered, on the same r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import perf_counter
+from dataclasses import dataclass
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 import skyband as sb
 from repro.pairs import PairSet, Setting, asked, feed, fill, structures
 from skyband import threads
+from skyband.pair_score import PairDoor, score_tree, where_tree
 
 if TYPE_CHECKING:
     from benchmarks.numbers import Figure
@@ -49,10 +52,45 @@ def pair_figures(say: Callable[[str], None], make: Callable[..., Figure], *, qui
                 what = f"closest pairs (s1), scase, N={size:,}, K={k}, d={columns}"
                 detail = f"{ours:.1f} µs against {bound:.1f} µs a row"
                 yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
+    yield from _any_score(say, make)
     yield from _boxes(say, make, quick=quick)
     yield from _on_all_cores(say, make, quick=quick)
     yield from _naive(say, make)
     yield from _snapshot(say, make)
+
+
+@dataclass(frozen=True)
+class _Written(PairSet):
+    """Points whose pairs have a score that is written out."""
+
+    score: str = ""
+    where: str | None = None
+
+    def doors(self, scores: tuple[str, ...], attributes: int) -> list[PairDoor]:
+        return [PairDoor(score_tree(self.score), where_tree(self.where), "asc")]
+
+
+_SCORES = {  # any score that a text can say, by how much is computed a pair; with the columns it has
+    "one step": ("a.u - b.u", None, 1),
+    "of each side alone": ("a.u * a.v - b.u * b.v", None, 2),
+    "weighted": ("2 * abs(a.u - b.u) + abs(a.v - b.v)", None, 2),
+    "an auction's": ("abs(a.u - b.u) + abs(a.v - b.v) - abs(a.w - b.w)", None, 3),
+    "a sensor's": ("abs(a.u - b.u) / (abs(a.v - b.v) * abs(a.w - b.w))", None, 3),
+    "restricted": ("abs(a.u - b.u) + abs(a.v - b.v)", "a.w < b.w", 3),
+}
+
+
+def _any_score(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[Figure]:
+    """The same of scores other than distances."""
+    for size, rows, step in ((10**4, 3000, 300), (10**5, 600, 60)):
+        for label, (score, where, columns) in _SCORES.items():
+            for k, hold in ((20, 1.3), (100, 1.6)):
+                say(f"pairs, {label}, N={size:,}, K={k}")
+                one = Setting(_Written("written", "uniform", size, "", score, where), "scase", k, size, columns)
+                ours, bound = in_turns([one, one_with(one, "supreme")], rows, step)
+                what = f"pairs by {score}{f' where {where}' if where else ''}, scase, N={size:,}, K={k}"
+                detail = f"{ours:.1f} µs against {bound:.1f} µs a row"
+                yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
 
 
 def one_with(setting: Setting, algorithm: str) -> Setting:
@@ -104,31 +142,31 @@ def _naive(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[
 
 
 def _snapshot(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[Figure]:
-    """`top` of a query that is read when asked, beside taking its rows out of the store."""
-    say("pairs, a snapshot")
+    """`top` of a query that is read when asked, beside Arrow's `take` of the same rows out of one table of all there are."""
     points = _UNIFORM.draw(12_000, 4)
+    table = pa.table(dict(zip("uvwx", points, strict=True)))
     score = sb.pair_distance(list("uvwx"), "l1")
-    monitor = sb.Monitor([sb.TopKPairs(name="q", k=20, score=score, window=sb.CountWindow(10**4), emit="none")])
-    monitor.push(dict(zip("uvwx", points, strict=True)))
-    top = monitor.top("q")
-    older, newer = (top.column(name).to_numpy() for name in ("a_seq", "b_seq"))
-
-    def copies() -> None:
-        monitor._store.find(older, monitor._seen, None)
-        monitor._store.find(newer, monitor._seen, None)
-
-    whole, copy = _best(lambda: monitor.top("q")), _best(copies)
-    detail = f"{1e6 * whole:.0f} µs against {1e6 * copy:.0f} µs"
-    yield make("top() of 20 pairs, N=10⁴", "copying their 40 rows", 3.0, whole / copy, "× its time", detail=detail)
+    for piece, hold in ((12_000, 3.0), (1000, 0.0), (10, 0.0)):
+        say(f"pairs, a snapshot after pushes of {piece:,}")
+        monitor = sb.Monitor([sb.TopKPairs(name="q", k=20, score=score, window=sb.CountWindow(10**4), emit="none")])
+        for begin in range(0, 12_000, piece):
+            monitor.push(table.slice(begin, piece))
+        top = monitor.top("q")
+        older, newer = (top.column(name).to_numpy() for name in ("a_seq", "b_seq"))
+        whole = _best(lambda monitor=monitor: monitor.top("q"))  # type: ignore[misc]
+        copy = _best(lambda older=older, newer=newer: (table.take(older), table.take(newer)))  # type: ignore[misc]
+        what = f"top() of 20 pairs, N=10⁴, rows pushed {piece:,} at a time"
+        detail = f"{1e6 * whole:.0f} µs against {1e6 * copy:.0f} µs"
+        yield make(what, "Arrow's take of their 40 rows", hold, whole / copy, "× its time", detail=detail)
 
 
 def _best(call: Callable[[], object]) -> float:
-    """Seconds of a call, the best of some rounds."""
+    """Seconds of the processor of a call, the best of some rounds."""
     call()
     best = np.inf
     for _ in range(7):
-        begin = perf_counter()
+        begin = process_time()
         for _ in range(200):
             call()
-        best = min(best, (perf_counter() - begin) / 200)
+        best = min(best, (process_time() - begin) / 200)
     return float(best)
