@@ -1,8 +1,9 @@
 """Drives the structures for pairs over streams of points, every window answered, and measures the time a new row takes.
 
 Time is the processor's and begins when the window is full: from then on a stream in random order costs the same row for row.
-To fill a window quickly, its oldest rows come without being paired among themselves; the pairs they would have left are few
-beside those of the newest rows, and old. The naive algorithm, whose lists are all of the window, is filled properly.
+A window of up to 10⁵ rows is filled as the stream would; of a larger one the oldest rows come without being paired among
+themselves, and the pairs they would have left are not expected either (`expected`). The same of windows of more than 10⁴ rows
+for `basic`, which takes too long; `supreme` keeps no pairs, and scores from the start what it would have to.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ NAMES = tuple("uvwxyz")  # of the attributes
 SCORES = {"s1": ("l1", "asc"), "s2": ("l1", "desc"), "s3": ("product", "asc"), "s4": ("product", "desc")}
 SENSOR = "abs(a.time - b.time) / (abs(a.temperature - b.temperature) * abs(a.humidity - b.humidity))"
 READINGS = ("time", "temperature", "humidity")
-_WARM = 1500  # rows that come in pairs before time is taken
+_WARM = 1500  # rows after each of which windows are answered before time is taken
+_IN_PAIRS = 100_000  # rows that come in pairs while a window is filled
+_FEWER = {"supreme": _WARM, "pairs-basic": 10_000, "pairs-naive": 10**9}  # the same of some algorithms
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,11 @@ class PairSet:
     def draw(self, rows: int, attributes: int) -> np.ndarray:
         """Rows in the order they come, float64 [attributes, rows]."""
         if self.kind == "readings":
-            known = _readings()  # told again where they are too few, but at later times
-            return np.vstack([np.arange(rows, dtype=float), known[:, np.arange(rows) % known.shape[1]]])
+            known = _readings()  # told again where they are too few, at later times
+            place, told = np.arange(rows) % known.shape[1], np.arange(rows) // known.shape[1]
+            drawn = known[:, place]
+            drawn[0] += told * (known[0, -1] - known[0, 0] + 1.0)
+            return drawn
         generator = np.random.default_rng(11)
         if self.kind == "uniform":
             return generator.random((attributes, rows))
@@ -67,13 +73,14 @@ class PairSet:
 
 
 def _readings() -> np.ndarray:
-    """Temperature and dew point of the stations, in the order of time."""
+    """Minute, temperature and humidity of rooms, in the order of time."""
     import pyarrow.parquet as pq
 
     folder = real_folder()
     assert folder is not None
-    table = pq.read_table(folder / "beijing_air_quality_prsa.parquet", columns=["TEMP", "DEWP"])
-    known = np.stack([np.asarray(table[name].to_numpy(), float) for name in ("TEMP", "DEWP")])
+    table = pq.read_table(folder / "berkeley_sdh_rooms_2013.parquet", columns=["timestamp", "temperature", "humidity"])
+    minute = table["timestamp"].to_numpy().astype("datetime64[m]").astype(float)
+    known = np.stack([minute, *(np.asarray(table[name].to_numpy(), float) for name in ("temperature", "humidity"))])
     return known[:, np.isfinite(known).all(axis=0)]
 
 
@@ -146,21 +153,28 @@ def feed(structure: PairStructure, rows: np.ndarray, fed: int, upto: int, querie
     return process_time() - started
 
 
+def in_pairs(setting: Setting) -> int:
+    """How many rows of a full window came in pairs."""
+    return min(_FEWER.get(setting.algorithm, _IN_PAIRS), setting.size)
+
+
 def fill(structure: PairStructure, rows: np.ndarray, setting: Setting, queries: list[tuple[int, int]]) -> None:
     """Let the window become full."""
     size = setting.size
-    alone = 0 if setting.algorithm == "pairs-naive" else max(size - _WARM, 0)
+    alone = size - in_pairs(setting)
     nothing = Windows(*(np.zeros(0, np.int64) for _ in range(4)), np.zeros(0, bool))
     for k, _ in queries:
         structure.add(k, watched=setting.watched, first=0)
     if setting.asked_k:  # the skyband is one for larger queries
         structure.add(setting.k, watched=False, first=0)
-    for begin in range(0, alone, 10_000):
-        piece = np.ascontiguousarray(rows[:, begin : min(begin + 10_000, alone)])
-        sides = np.full(piece.shape[1], pairs_run.OLDER, np.uint8)
-        for _ in structure.advance(piece, piece, sides, nothing, np.zeros(1, np.int64)):
-            pass
-    for begin in range(alone, size, 500):
+    unread = max(size - _WARM, alone) if setting.algorithm != "pairs-naive" else 0
+    for first, last, side in ((0, alone, pairs_run.OLDER), (alone, unread, pairs_run.OLDER | pairs_run.NEWER)):
+        for begin in range(first, last, 10_000):
+            piece = np.ascontiguousarray(rows[:, begin : min(begin + 10_000, last)])
+            sides = np.full(piece.shape[1], side, np.uint8)
+            for _ in structure.advance(piece, piece, sides, nothing, np.zeros(1, np.int64)):
+                pass
+    for begin in range(unread, size, 500):
         feed(structure, rows, begin, min(begin + 500, size), queries[:1], size)
 
 
@@ -184,9 +198,10 @@ def update_cost(setting: Setting, effort: Effort) -> Cost:
 
 
 def expected(setting: Setting, structure: PairStructure) -> float:
-    """The expected size of a K-skyband: of the x pairs of age x each outranks the x²/2 younger ones with probability 2/x²."""
-    k = float(structure.answers.most.max())
-    return k + 2 * k * max(float(np.log(setting.size / np.sqrt(2 * k))), 0.0)
+    """The expected size of a K-skyband: of the x pairs of age x each outranks the x²/2 younger ones with probability 2/x²; of
+    an older row than came in pairs, at age w, w are there."""
+    k, rows = float(structure.answers.most.max()), in_pairs(setting)
+    return k + 2 * k * max(float(np.log(rows / np.sqrt(2 * k))) + 1.0 - rows / setting.size, 0.0)
 
 
 def query_cost(setting: Setting, effort: Effort) -> Cost:
@@ -217,6 +232,7 @@ class PairLine(Series):
     answering: str = "linear"
     only: tuple[str, ...] = ()  # parameters it is measured over; all where none is named
     largest: int = 10**7  # windows it is measured on
+    largest_k: int = 10**7
     knows: bool = False  # is told k and n of the queries beforehand
 
 
@@ -279,6 +295,8 @@ def _cell(experiment: PairExperiment, effort: Effort, taken: Taken, data: str, n
         reason = f"{column.axis} plays no part"
     if setting.size > line.largest:
         reason = f"takes too long beyond {line.largest:,} rows"
+    if setting.k > line.largest_k:
+        reason = f"takes too long beyond K = {line.largest_k}"
     ours = None
     if not reason:
         key = (experiment.measure, setting)
