@@ -175,9 +175,10 @@ class PairDoor:
             by = Searched(search.kind, search.weights, search.factor, search.root, search.negated)
         lowering, other = _PairLowering(tree, OLDER, first), _PairLowering(tree, NEWER, first)
         older, newer = lowering.columns, lowering.fixed
-        reverse = Scoring(self.order, len(newer), len(older), "", *other.halves(), searched=by)
+        halves, others = lowering.halves(), other.halves()
+        reverse = Scoring(self.order, len(newer), len(older), "", *others, searched=by, still=other.still_rows)
         plain = _in_numpy(tree, older, newer)
-        scoring = Scoring(self.order, len(older), len(newer), "", *lowering.halves(), reverse, plain, by)
+        scoring = Scoring(self.order, len(older), len(newer), "", *halves, reverse, plain, by, lowering.still_rows)
         return scoring, tuple(map(bare, older)), tuple(map(bare, newer))
 
 
@@ -263,6 +264,11 @@ class _PairLowering(Lowering):
         """Both parts, the constants, and how many registers there are besides."""
         whole = self.finished()
         return self._program(self.before), whole.program, whole.constants, whole.registers
+
+    @property
+    def still_rows(self) -> tuple[int, ...]:
+        """Which registers keep their value, the result being number 0."""
+        return tuple(sorted(place - len(self.columns) for place in self.still))
 
     def _step(self, op: str, part: Call | None, *places: int) -> int:
         if part is self.tree or not self.still.issuperset(places):

@@ -74,6 +74,7 @@ class Scoring:
     turned_round: Scoring | None = None  # the same for one older row and many newer ones; None: it is symmetric
     plain: Plain | None = None  # the same in NumPy: older columns [columns, rows], the newer row's [columns], to scores
     searched: Searched | None = None  # what tells the scores of code
+    still: tuple[int, ...] = ()  # rows of memory, the result being the first, that depend on the newer row alone
 
     @property
     def search(self) -> Searched | None:
@@ -112,8 +113,10 @@ class Scoring:
         if search is not None:
             shape[:] = search.factor, search.root, bool(self.metric)
         weights = np.array(() if search is None else search.weights)
-        hits = np.zeros(BLOCK, np.int64)
-        return Scorer(marks, sign, weights, shape, np.zeros(self.newer), memory[0], memory, hits, self.before, self.program)
+        still = np.zeros(len(memory), np.uint8)
+        still[list(self.still)] = 1
+        rooms = (np.zeros(self.newer), memory[0], memory, np.zeros(BLOCK, np.int64), still)
+        return Scorer(marks, sign, weights, shape, *rooms, self.before, self.program)
 
 
 class Answered(NamedTuple):

@@ -264,7 +264,7 @@ class PairSkyband(PairStructure):
             state.answers,
             state.tree,
             self._boxes,
-            self._scorer[:8],
+            self._scorer[:9],
         )
         return sum(array.nbytes for part in named for array in part) + state.kth.nbytes + state.heap.nbytes
 

@@ -56,6 +56,7 @@ class Scorer(NamedTuple):
     buffer: np.ndarray  # float64 [BLOCK]: plain scores of the block scored last; the first row of `memory`
     memory: np.ndarray  # float64 [registers, BLOCK]
     hits: np.ndarray  # int64 [BLOCK]: places in the buffer
+    still: np.ndarray  # uint8 [registers]: 1 where a row of `memory` holds one number, which depends on the new row alone
     before: Program  # of what depends on the new row alone
     program: Program  # of all the rest
 
@@ -113,18 +114,37 @@ def promising(scorer, columns, begin, count, limit):
     if search == EXPRESSION:
         last = len(scorer.program.operation) - 1
         _run(scorer.program, columns, scorer.memory, begin, count, 0, last)
-        return _last_reaches(scorer.program, columns, scorer.memory, begin, count, last, scorer.sign[TURN], limit)
+        still, turn = scorer.still, scorer.sign[TURN]
+        return _last_reaches(scorer.program, columns, scorer.memory, still, begin, count, last, turn, limit)
     level = level_of(search, scorer.shape, sign, limit)
     return any_apart(search, columns, begin, count, scorer.newer, scorer.weights, scorer.buffer, sign, level)
 
 
 @lean
-def _last_reaches(program, columns, memory, begin, count, step, sign, limit):
+def _last_reaches(program, columns, memory, still, begin, count, step, sign, limit):
     """Does what the last step gives for any of these rows, turned by `sign`, reach `limit`? The commonest write nothing."""
     older, end, hit = columns.shape[0], begin + count, False
     operation, first, second = program.operation[step], program.first[step], program.second[step]
     x = columns[first, begin:end] if first < older else memory[first - older, :count]
     y = columns[second, begin:end] if second < older else memory[second - older, :count]
+    if second >= older and still[second - older]:  # read once
+        v = y[0]
+        if operation == ADD:
+            for i in range(count):
+                hit |= sign * (x[i] + v) >= limit
+            return hit
+        if operation == SUBTRACT:
+            for i in range(count):
+                hit |= sign * (x[i] - v) >= limit
+            return hit
+        if operation == MULTIPLY:
+            for i in range(count):
+                hit |= sign * (x[i] * v) >= limit
+            return hit
+        if operation == DIVIDE:
+            for i in range(count):
+                hit |= sign * (x[i] / v) >= limit
+            return hit
     if operation == ADD:
         for i in range(count):
             hit |= sign * (x[i] + y[i]) >= limit
