@@ -12,11 +12,13 @@ import numpy as np
 from skyband.algorithms import load, settled
 from skyband.binding import column_values
 from skyband.changes import NO_EVENTS, Emitted
+from skyband.errors import StateError
 from skyband.expression import Call, Column, Tree, without_texts
 from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
 from skyband.lanes.base import Gathers, Lane, Member, Place, Rows
 from skyband.lanes.snapshots import Unchanged
+from skyband.layout import OTHER_VERSION
 from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.score import as_tree, where_key, where_tree
 from skyband.window import CountWindow
@@ -319,6 +321,9 @@ class CrowdLane(Lane):
         lane.uids, lane.next_uid = header["uids"], header["next_uid"]
         lane.ranked, lane.ranked_limit = arrays["ranked"], header["ranked_limit"]
         lane.structure.restore(arrays["structure"].tobytes())
+        if header["attributes"] != list(lane.structure.attributes):
+            read = list(lane.structure.attributes)
+            raise StateError(f"this state is of rows with {header['attributes']}, its queries read {read}; {OTHER_VERSION}")
         return lane
 
     def _prepare(self, places: list[Place], header: dict[str, Any]) -> None:
@@ -336,8 +341,7 @@ def _again(one: Place, header: dict[str, Any], algorithm: str) -> Place:
     if issubclass(one.lane, CrowdLane):
         return one
     assert one.gathers is not None
-    columns = frozenset(header.get("attributes", one.gathers.columns))
-    return crowd_place(one, algorithm, replace(one.gathers, columns=columns))
+    return crowd_place(one, algorithm, replace(one.gathers, columns=frozenset(header["attributes"])))
 
 
 def attributes_of(query: RankedQuery) -> tuple[str, ...]:

@@ -159,6 +159,12 @@ class CrowdTimeLane(CrowdLane):
         return {**header, "closed": self.closed, "last_time": self.last_time}, arrays
 
     @classmethod
+    def saved(cls, members: int) -> dict[str, str]:
+        own = {"pane_time": "int64 panes", "pane_begin": "int64 panes", "seqs": "int64 live"}
+        own |= {"open_time": "int64 open", "open_seq": "int64 open", "open_rows": "float64 open attributes"}
+        return super().saved(members) | own
+
+    @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> CrowdTimeLane:
         lane = cast(CrowdTimeLane, super().restored(places, header, arrays))
         lane.closed, lane.last_time = header["closed"], header["last_time"]
