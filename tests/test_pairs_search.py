@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,30 +114,6 @@ def test_a_condition_on_both_sides_leaves_most_pairs_alone() -> None:
         monitor.push(rows)
         scored[algorithm] = monitor.stats("q")["scored"]
     assert scored["pairs-ta"] < scored["scase"] / 4
-
-
-def test_a_state_with_its_columns_in_another_order_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As saved before pairs were searched for: the columns lie in the order in which condition and score name them."""
-    query = sb.TopKPairs(name="q", k=4, score=f"{Y} + {X} * 2", where="a.v != b.v", window=sb.CountWindow(60))
-    rows = rows_of("decimal", 200)
-    with monkeypatch.context() as before:
-        plain = PairDoor.scoring
-        before.setattr(PairDoor, "scoring", lambda door, **_: plain(door, searched=False))
-        monitor = sb.Monitor([query])
-        monitor.push({name: column[:100] for name, column in rows.items()})
-        header = type(monitor._lanes[0]).save
-        before.setattr(
-            type(monitor._lanes[0]),
-            "save",
-            lambda lane: ({k: v for k, v in header(lane)[0].items() if k != "searched"}, header(lane)[1]),
-        )
-        monitor.save(tmp_path / "saved")
-    loaded = sb.Monitor.load(tmp_path / "saved")
-    fresh = sb.Monitor([query])
-    fresh.push({name: column[:100] for name, column in rows.items()})
-    for monitor in (loaded, fresh):
-        monitor.push({name: column[100:] for name, column in rows.items()})
-    assert loaded.top("q") == fresh.top("q")
 
 
 @pytest.mark.parametrize(

@@ -154,9 +154,9 @@ class PairDoor:
         """The distance that tells the score, whatever is asked of pairs besides; None: pairs are to be scored one by one."""
         return search_of(without_texts(self.score))
 
-    def scoring(self, *, searched: bool = True) -> tuple[Scoring, tuple[str, ...], tuple[str, ...]]:
+    def scoring(self) -> tuple[Scoring, tuple[str, ...], tuple[str, ...]]:
         """What a structure scores with; the columns of older rows and of newer rows it is to be given, those that pairs are
-        searched by first. Not `searched`: in the order in which the score names them."""
+        searched by first."""
         from skyband.algorithms.pairs import Scoring, Searched
 
         if (distance := self.metric) is not None:
@@ -168,7 +168,7 @@ class PairDoor:
             tree = Call("where", (condition, tree, _UNKNOWN))
         if not isinstance(tree, Call):
             tree = Call("neg", (Call("neg", (tree,)),))  # register code has at least one step
-        search = self.search if searched else None
+        search = self.search
         by: Searched | None = None
         first = () if search is None else search.columns
         if search is not None:

@@ -239,7 +239,6 @@ class PairLane(Lane):
         header = (
             self.header()
             | {"algorithm": self.algorithm, "sinces": self.sinces, "reach": self.reach, "floor": self.floor, "texts": texts}
-            | {"searched": True}
             | self._numbers()
         )
         arrays = {
@@ -262,9 +261,6 @@ class PairLane(Lane):
     @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Lane:
         lane = cls(places[0], header["since"])
-        if not header.get("searched"):  # saved with its columns in another order
-            scoring, lane.older, lane.newer = lane.pair_door.scoring(searched=False)
-            lane.structure = build_pairs(lane.algorithm if scoring.search else "scase", scoring)
         if lane.algorithm != header["algorithm"]:  # what "auto" means may have changed since
             lane.algorithm = header["algorithm"]
             lane.structure = build_pairs(lane.algorithm, lane.structure.scoring)
