@@ -55,6 +55,7 @@ def _skyband(emit: str) -> Callable[[DataFrame, Setting], DataFrame]:
 _ONE_GROUP = {"spark.sql.shuffle.partitions": "1"}  # a stream without groups has one state
 # what `sks.settings()` sets for speed, as Spark has it by itself: whoever writes panes by hand has only that
 _AS_SPARK_COMES = {
+    "spark.driver.extraJavaOptions": "-XX:GCTimeRatio=12",  # the JVM's own
     "spark.python.daemon.module": "pyspark.daemon",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     "spark.sql.streaming.checkpointFileManagerClass": (

@@ -258,7 +258,7 @@ def test_a_query_is_replaced_at_one_moment() -> None:
             '"window": {"size": 4, "slide": 4}}}',
             "reports no objects",
         ),
-        (f'{{"add": {{"name": "q", "k": {10**15}, "score": "x", "window": {{"size": 4, "slide": 4}}}}}}', "more than 1,000,000"),
+        (f'{{"add": {{"name": "q", "k": {10**15}, "score": "x", "window": {{"size": 4, "slide": 4}}}}}}', "than 1,000,000"),
     ],
 )
 def test_a_bad_command_is_refused_with_its_reason_and_changes_nothing(text: str | None, reason: str) -> None:

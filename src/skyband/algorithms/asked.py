@@ -15,7 +15,7 @@ from skyband.kernels import questions
 from skyband.kernels.code import Codes
 
 UNKNOWN = Call("log", (Number(-1.0),))
-POINTS_A_CELL = 32  # that a grid over the window is made for
+POINTS_A_CELL = 100  # that a grid over the window is made for: fewer cells are sooner searched, up to a point
 MOST_CELLS = 1 << 16
 FEW_CELLS = 64  # that cost next to nothing, however small the window
 
