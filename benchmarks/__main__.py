@@ -98,7 +98,7 @@ def grid_command(
     emit: Annotated[
         str, typer.Option(help='"changes": every window is answered; "none": only the last of a batch')
     ] = "changes",
-    budget: Annotated[float, typer.Option(help="seconds a cell")] = 0.25,
+    budget: Annotated[float, typer.Option(help="seconds auto is measured in a round; the others take the same rows")] = 0.02,
     rounds: Annotated[int, typer.Option(min=1, help="how often the algorithms take turns; the fastest counts")] = 3,
     only: Annotated[str, typer.Option(help="only cells whose size:slide:k begins with this, as in 10000:1:")] = "",
 ) -> None:
@@ -106,7 +106,7 @@ def grid_command(
     cells = [cell for cell in grid.settings(emit=emit) if f"{cell.size}:{cell.slide}:{cell.k}".startswith(only)]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task("grid", total=rounds * len(cells))
+        task = bar.add_task("grid", total=len(cells))
 
         def step(cell: Any) -> None:
             bar.update(task, advance=1, description=f"{cell.data} n={cell.size} s={cell.slide} k={cell.k} {cell.algorithm}")
@@ -115,7 +115,9 @@ def grid_command(
     for result in results:
         _line(result)
     verdicts = grid.auto_against_best(results)
-    path = _write(f"grid-{emit}{'-part' if only else ''}", {"cells": results, "auto": verdicts})
+    shares = grid.time_of(results, "sap", "mintopk")
+    record = {"cells": results, "auto": verdicts, "sap of mintopk": shares}
+    path = _write(f"grid-{emit}{'-part' if only else ''}", record)
     worst = sorted(verdicts, key=lambda verdict: -verdict["times_best"])[:15]
     table = Table("data", "n", "s", "k", "auto chose", "best", "times the best's time", title="auto, worst cells")
     for verdict in worst:
@@ -125,6 +127,11 @@ def grid_command(
     console.print(table)
     within = sum(verdict["times_best"] <= 1.3 for verdict in verdicts)
     console.print(f"written to {path}; auto within 1.3 times of the best in {within} of {len(verdicts)} cells")
+    left_out = [result for result in results if result["rows_per_second"] is None]
+    console.print(f"{len(left_out)} of {len(results)} measurements are left out: their windows did not fill in time")
+    slower = [share for share in shares if share["share"] > 1]
+    worst_share = max(slower, key=lambda share: share["share"], default=None)
+    console.print(f"sap is slower than mintopk in {len(slower)} of {len(shares)} cells; worst: {worst_share}")
     for picture in [] if only else plot.grid_pictures(results, RESULTS, emit):
         console.print(f"drawn {picture}")
 

@@ -30,21 +30,30 @@ class Setting:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What came out. `ratio` is the time over that of `numpy.max` over the same rows, in the same run."""
+    """What came out."""
 
     setting: Setting
     chosen: str
-    rows: int
+    rows: int  # measured; 0: the window did not fill in time
     seconds: float
-    rows_per_second: float
-    ratio: float
+    pace: float  # seconds a row of `numpy.max` over the same array, in the same run
+    fill_seconds: float  # how long it took to fill the window, as far as it came
     candidates: int
     bytes: int
-    whole_windows: float  # how many windows' worth of rows were measured, after the first had filled
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds
+
+    @property
+    def ratio(self) -> float:
+        """The time over that of `numpy.max`."""
+        return self.seconds / self.rows / self.pace
 
     def as_json(self) -> dict[str, Any]:
         plain = asdict(self)
-        return plain.pop("setting") | plain
+        speed = {name: getattr(self, name) if self.rows else None for name in ("rows_per_second", "ratio")}
+        return plain.pop("setting") | plain | speed
 
 
 def yardstick(scores: np.ndarray, tries: int = 5, clock: Callable[[], float] = perf_counter) -> float:
@@ -64,42 +73,27 @@ def monitor_of(setting: Setting) -> sb.Monitor:
     return sb.Monitor([query])
 
 
-def measure(
-    setting: Setting,
-    scores: np.ndarray,
-    *,
-    batch: int,
-    budget: float = np.inf,
-    fill_budget: float = np.inf,
-    clock: Callable[[], float] = perf_counter,
-) -> Measurement:
-    """Push `scores` in batches: first a window's worth, then timed until they end or `budget` seconds are over.
-
-    Where even filling the window takes longer than `fill_budget`, the filling is what is timed.
-    """
+def measure(setting: Setting, scores: np.ndarray, *, batch: int) -> Measurement:
+    """Push `scores` in batches: first a window's worth, then timed until they end; those that are one push are timed whole."""
     monitor = monitor_of(setting)
     gc.collect()
-    at, begin, start = 0, clock(), 0
-    while at < len(scores):
-        if start == 0 and at >= setting.size:
-            start, begin = at, clock()  # the window is full: from here on it counts
-        elif clock() - begin > (budget if start else fill_budget):
-            break
+    start = -(-setting.size // batch) * batch if batch < len(scores) else 0
+    began = begin = perf_counter()
+    for at in range(0, len(scores), batch):
+        if at == start:
+            begin = perf_counter()
         monitor.push({"x": scores[at : at + batch]})
-        at += batch
-    seconds = clock() - begin
-    rows = min(at, len(scores)) - start
+    seconds, rows = perf_counter() - begin, len(scores) - start
     stats = monitor.stats("q")
     return Measurement(
         setting=setting,
         chosen=stats["algorithm"],
         rows=rows,
         seconds=seconds,
-        rows_per_second=rows / seconds,
-        ratio=seconds / rows / yardstick(scores, clock=clock),
+        pace=yardstick(scores),
+        fill_seconds=begin - began,
         candidates=stats["candidates"],
         bytes=stats["bytes"],
-        whole_windows=rows / setting.size if start else 0.0,
     )
 
 

@@ -36,7 +36,7 @@ def grid_pictures(results: list[dict[str, Any]], folder: Path, emit: str) -> lis
                     points = sorted(
                         (row["slide"], row["rows_per_second"])
                         for row in rows
-                        if (row["size"], row["k"], row["algorithm"]) == (size, k, algorithm)
+                        if (row["size"], row["k"], row["algorithm"]) == (size, k, algorithm) and row["rows_per_second"]
                     )
                     if points:
                         style = (

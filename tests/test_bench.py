@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from benchmarks import __main__ as bench
+from benchmarks import grid
+from benchmarks.measure import Setting
 
 
 def test_json_is_one_object_a_line_and_a_part_does_not_replace_the_record(
@@ -24,3 +27,19 @@ def test_json_is_one_object_a_line_and_a_part_does_not_replace_the_record(
     assert {cell["algorithm"] for cell in cells} == set(bench.grid.ALGORITHMS)
     assert all(cell["rows_per_second"] > 0 and cell["slide"] == 1000 for cell in cells)
     assert [file.name for file in tmp_path.iterdir()] == ["grid-changes-part.json"]
+
+
+def test_a_rival_whose_window_did_not_fill_is_left_out() -> None:
+    scores, batches = np.arange(40.0), [np.arange(5.0)]
+    rows = []
+    for algorithm, limit in (("auto", np.inf), ("panes", 0.0), ("strict", np.inf)):
+        rival = grid.Rival.filled(Setting("rising", 20, 5, 2, algorithm, "changes"), scores, limit)
+        assert (rival.full is None) == (algorithm == "panes")
+        if rival.full is not None:
+            rival.take(batches, np.inf)
+            assert rival.full.stats("q")["rows"] == 20, "rounds must not go on from one another"
+        rows.append(rival.measured(5, 1.0).as_json())
+    assert [row["rows_per_second"] is None for row in rows] == [False, True, False]
+    (verdict,) = grid.auto_against_best(rows)
+    assert (verdict["best"], verdict["left_out"]) == ("strict", ["panes"])
+    assert grid.time_of(rows, "strict", "panes") == [] and len(grid.time_of(rows, "auto", "strict")) == 1

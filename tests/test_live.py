@@ -79,3 +79,14 @@ def test_what_is_kept_is_thinned_as_the_stream_runs() -> None:
     window = scores[-100_000:]
     for place in np.argsort(window)[-20:]:
         assert len(scores) - 100_000 + place in live.seqs()
+
+
+def test_rows_that_come_one_by_one_are_kept_in_few_chunks() -> None:
+    """A falling stream, all of whose rows can still win."""
+    live = LiveRows(5, by_arrival=True)
+    for row in range(5000):
+        new = np.array([-float(row)])
+        live.extend(row, None, new, live.walk(new).places, row - 2000)
+    assert live.seqs(4990).tolist() == list(range(4990, 5000)) and live.oldest is not None
+    assert live.first_from(3500) == 3500 and live.first_from(5000) is None
+    assert len(live._chunks) <= 60 and live.nbytes == 16 * live.count

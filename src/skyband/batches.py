@@ -32,7 +32,10 @@ def to_table(batch: Any, known: pa.Schema | None = None) -> pa.Table:
                 f"cannot read a batch of type {type(batch).__name__}; push a pyarrow Table or RecordBatch, "
                 "a pandas or polars DataFrame, or a dict of columns"
             )
-        table = table.replace_schema_metadata(None) if table.schema == known else _plain(table)
+        if table.schema != known:
+            table = _plain(table)
+        elif table.schema.metadata is not None:
+            table = table.replace_schema_metadata(None)
     except SchemaError:
         raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:

@@ -22,10 +22,11 @@ from skyband.expression import EQUALITIES, Call, Column, Text, Tree, comparison,
 
 ScoreFunction: TypeAlias = Callable[[Mapping[str, Array]], Any]
 
+_FLOAT64 = pa.float64()
 _LISTED = 20  # column names shown in an error
 
 
-@dataclass(frozen=True)
+@dataclass
 class BoundScore:
     """A score or condition whose columns are known to be there and to be numbers."""
 
@@ -33,12 +34,15 @@ class BoundScore:
     name: str
     formula: Tree | ScoreFunction
     columns: tuple[str, ...]  # the columns it needs; of a callable, all there are
+    _numeric_in: pa.Schema | None = None  # a schema in which all of these are numbers
 
     def evaluate(self, table: pa.Table) -> Array:
         """The value of every row, NaN where unknown. May be a read-only view of the table: do not write to it."""
         if callable(self.formula):
             return _called(self.formula, self.name, table)
-        if all(is_numeric(table.schema.field(name).type) for name in self.columns):
+        schema = table.schema
+        if schema == self._numeric_in or all(is_numeric(schema.field(name).type) for name in self.columns):
+            self._numeric_in = schema
             return compute(self.formula, {name: numbers(table.column(name)) for name in self.columns}, table.num_rows)
         check_tree(self.what, self.formula, table.schema)  # a column that was all null has taken a type since
         plain = without_texts(self.formula)
@@ -108,8 +112,8 @@ def _numbered(columns: list[pa.ChunkedArray]) -> list[Array]:
 
 def numbers(column: pa.ChunkedArray) -> Array:
     """A numeric column as float64, null as NaN; a view of it where possible."""
-    if column.null_count or not _is_machine_number(column.type):
-        column = column.cast(pa.float64(), safe=False)
+    if column.null_count or (column.type != _FLOAT64 and not _is_machine_number(column.type)):
+        column = column.cast(_FLOAT64, safe=False)
     # for arrays of few rows, NumPy's conversion costs a fraction of Arrow's
     arrays = [chunk.to_numpy(zero_copy_only=False).astype(np.float64, copy=False) for chunk in column.chunks]
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0), *arrays])

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from skyband.algorithms.contract import UNKNOWN_CEILINGS, read_only
 from skyband.kernels.tables import Ceilings
-from skyband.memory import joined, pooled, taken
+from skyband.memory import joined, picked, pooled, taken
 
 _AT_LEAST = 1 << 13  # fewer rows are not worth looking at again
-_CHUNKS = 64  # more make lookups slow
+_JOINED = 16  # chunks at a time
+_LARGE = 1 << 16  # rows of a chunk that is not copied any more for being joined with the next
 
 
 class _Chunk(NamedTuple):
     """Rows of increasing ordinal."""
 
     ordinal: np.ndarray
-    seq: np.ndarray  # arrival numbers: the ordinals themselves in a count lane
+    seq: np.ndarray  # arrival numbers: the ordinals themselves, the same array, in a count lane
     score: np.ndarray
+
+    def only(self, places: np.ndarray) -> _Chunk:
+        """The rows at these places, a copy."""
+        ordinal = taken(self.ordinal, places)
+        return _Chunk(ordinal, ordinal if self.seq is self.ordinal else taken(self.seq, places), taken(self.score, places))
+
+    @classmethod
+    def join(cls, chunks: Iterable[_Chunk]) -> _Chunk:
+        """One of several."""
+        ordinals, seqs, scores = zip(*chunks, strict=True)
+        ordinal = joined(ordinals)
+        same = all(own is others for own, others in zip(seqs, ordinals, strict=True))
+        return cls(ordinal, ordinal if same else joined(seqs), joined(scores))
 
 
 class Walk(NamedTuple):
@@ -50,10 +65,9 @@ class LiveRows:
         window."""
         from skyband.kernels.live import live_rows
 
-        if self.k is None:
-            scored = ~np.isnan(score)
-            unknown = len(score) - int(np.count_nonzero(scored))
-            return Walk(begin + np.flatnonzero(scored[begin:]), unknown, UNKNOWN_CEILINGS)
+        if self.k is None or len(score) - begin <= self.k:  # no row is outranked often enough
+            places = (score == score).nonzero()[0]
+            return Walk(places[places.searchsorted(begin) :] if begin else places, len(score) - len(places), UNKNOWN_CEILINGS)
         before = 0
         if begin > 0 and np.isnan(score[:begin].max()):  # a maximum that is NaN: one pass as fast as any
             before = int(np.count_nonzero(np.isnan(score[:begin])))
@@ -69,45 +83,47 @@ class LiveRows:
             self.count -= len(self._chunks.popleft().ordinal)
         if len(places):
             ordinal = np.add(places, first_ordinal, out=pooled(len(places), np.int64))
-            kept = pooled(len(places), np.float64)
-            if places[-1] - places[0] + 1 == len(places):  # a falling stream: all of them
-                kept[:] = score[places[0] : places[-1] + 1]
-            else:
-                np.take(score, places, out=kept, mode="clip")
-            self._chunks.append(_Chunk(ordinal, ordinal if seq is None else seq[places], kept))
+            self._chunks.append(_Chunk(ordinal, ordinal if seq is None else seq[places], picked(score, places)))
             self.count += len(places)
+            self._join_small_chunks()
         if self.count > self.limit:
             self.thin(reach)
-        elif len(self._chunks) > _CHUNKS:
-            self._hold(self._whole())
+
+    def _join_small_chunks(self) -> None:
+        """As `rows.RowStore` does: chunks grow like powers of sixteen, so that there are few, and a row is seldom copied."""
+        while len(self._chunks) >= _JOINED:
+            newest = [self._chunks[at] for at in range(-_JOINED, 0)]
+            if len(newest[0].score) > min(sum(len(chunk.score) for chunk in newest[1:]), _LARGE):
+                return
+            for _ in newest:
+                self._chunks.pop()
+            self._chunks.append(_Chunk.join(newest))
 
     def thin(self, reach: int) -> None:
         """Look at all rows again: only those that can still win stay."""
         from skyband.kernels.live import live_rows
 
         if self.k is not None and self._chunks:
-            places, _, _ = live_rows(read_only(joined([chunk.score for chunk in self._chunks])), self.k)
+            places, _, _ = live_rows(read_only(joined(tuple(chunk.score for chunk in self._chunks))), self.k)
             lengths = [len(chunk.score) for chunk in self._chunks]
             ends = np.cumsum(lengths)
             cuts = places.searchsorted(ends)
             kept = np.split(places, cuts[:-1])
             chunks = zip(self._chunks, kept, ends - lengths, strict=True)
             self._chunks = deque(
-                chunk if len(own) == len(chunk.score) else _Chunk(*(taken(column, own - begin) for column in chunk))
-                for chunk, own, begin in chunks
-                if len(own)
+                chunk if len(own) == len(chunk.score) else chunk.only(own - begin) for chunk, own, begin in chunks if len(own)
             )
         while self._chunks and self._chunks[0].ordinal[-1] < reach:
             self._chunks.popleft()
         if self._chunks and (past := int(self._chunks[0].ordinal.searchsorted(reach))):
-            self._chunks[0] = _Chunk(*(column[past:].copy() for column in self._chunks[0]))
+            self._chunks[0] = self._chunks[0].only(np.arange(past, len(self._chunks[0].score)))
         self.count = sum(len(chunk.score) for chunk in self._chunks)
         self.limit = 2 * self.count + _AT_LEAST
 
     def _whole(self) -> _Chunk:
         if not self._chunks:
             return _Chunk(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-        return _Chunk(*(np.concatenate(column) for column in zip(*self._chunks, strict=True)))
+        return _Chunk.join(self._chunks)
 
     def _hold(self, chunk: _Chunk) -> None:
         self.count = len(chunk.ordinal)
@@ -129,6 +145,13 @@ class LiveRows:
             else:
                 parts.append(chunk.seq[chunk.seq.searchsorted(since) :])
         return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *reversed(parts)])
+
+    def first_from(self, seq: int) -> int | None:
+        """The ordinal of the first row that arrived as `seq` or later, where ordinals are given out by arrival."""
+        for chunk in self._chunks:
+            if chunk.seq[-1] >= seq:
+                return int(chunk.ordinal[chunk.seq.searchsorted(seq)])
+        return None
 
     def find(self, ordinal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Arrival numbers of the rows `ordinal`, and which of them are here at all."""
@@ -153,7 +176,8 @@ class LiveRows:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take up what `save` gave."""
-        self._hold(_Chunk(*(arrays[f"live.{name}"] for name in _Chunk._fields)))
+        ordinal, seq, score = (arrays[f"live.{name}"] for name in _Chunk._fields)
+        self._hold(_Chunk(ordinal, ordinal if self.by_arrival else seq, score))
         self.limit = int(arrays["live.limit"][0])
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ def pooled(count: int, kind: Any) -> np.ndarray:
     return np.frombuffer(pa.allocate_buffer(np.dtype(kind).itemsize * count), kind)
 
 
-def joined(parts: list[np.ndarray]) -> np.ndarray:
+def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     """The parts, one after the other."""
     return np.concatenate(parts, out=pooled(sum(map(len, parts)), parts[0].dtype))
 
@@ -22,6 +23,16 @@ def joined(parts: list[np.ndarray]) -> np.ndarray:
 def taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:
     """column[places], for places that are there."""
     return np.take(column, places, out=pooled(len(places), column.dtype), mode="clip")
+
+
+def picked(column: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """The same, for increasing places: those one after the other, as of a falling stream, are copied at once."""
+    first, last = int(places[0]), int(places[-1])
+    if last - first + 1 > len(places):
+        return taken(column, places)
+    kept = pooled(len(places), column.dtype)
+    kept[:] = column[first : last + 1]
+    return kept
 
 
 def order_of(numbers: np.ndarray, upto: int) -> np.ndarray:

@@ -9,8 +9,7 @@ Everything that can fail happens before anything changes: a refused batch leaves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, get_args
@@ -110,8 +109,12 @@ class Monitor:
         lane, at = self._seat(name)
         lane.cancel(at)
         self._lanes = [lane for lane in self._lanes if any(member.active for member in lane.members)]
+        self._keep_bound(self._bound)
+
+    def _keep_bound(self, bound: dict[Hashable, BoundScore]) -> None:
+        """Of scores and conditions keep those that a lane reads: they are evaluated in every push."""
         used = {key for lane in self._lanes for door in lane.doors for key in (door.score, door.where)}
-        self._bound = {key: bound for key, bound in self._bound.items() if key in used}
+        self._bound = {key: formula for key, formula in bound.items() if key in used}
 
     def _query(self, name: str) -> Query:
         try:
@@ -171,12 +174,11 @@ class Monitor:
             spans = [one.size + one.slide for one in places if one.timed]
             spans += [member.size + member.slide for lane in self._lanes if lane.timed for member in lane.members]
             clock.check_end(int(times.max()) + max(spans, default=0))
-        bound = dict(self._bound)
+        bound = dict(self._bound) if places else self._bound
         for one in places:
             bind_place(one, schema, bound)
-        doors = {door for lane in self._lanes for door in lane.doors} | {one.door for one in places if one.door}
-        values = {key: bound[key].evaluate(table) for door in doors for key in (door.score, door.where) if key is not None}
-        lanes, joining = seat(places, self._lanes, self._seen)
+        values = {key: formula.evaluate(table) for key, formula in bound.items()}
+        lanes, joining = seat(places, self._lanes, self._seen) if places else ([], [])
         numbers = self._keys_of(table, schema)
         for lane in (*self._lanes, *lanes):
             lane.check(table)
@@ -188,8 +190,9 @@ class Monitor:
                 lane.join(one)
                 self._table = None  # which knows the lane's members
             self._lanes += lanes
-            self._bound = bound
-            self._waiting = []
+            if places:
+                self._keep_bound(bound)
+                self._waiting = []
             if self._keys is not None:
                 self._keys.add(numbers, self._seen, self._live_from())
             return self._take_rows(table, times, values)
@@ -254,7 +257,8 @@ class Monitor:
     def _remember(self, base: int, table: pa.Table) -> None:
         """Keep the payload of the new rows that can still win; now and then forget those that no longer can."""
         self._store.remember(base, table, self._needed(base))
-        self._store.forget_before(self._live_from())
+        if self._store.may_hold_past_rows:
+            self._store.forget_before(self._live_from())
         self._forget()
 
     def _needed(self, base: int = 0) -> np.ndarray:
@@ -367,12 +371,9 @@ class Monitor:
                 "an earlier call was interrupted half-way and this monitor's state is lost; load() the last saved one"
             )
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
+    def _all_or_nothing(self) -> _AllOrNothing:
         """Nothing inside may fail; if it does (an interrupt, memory), the monitor refuses to go on with half a state."""
-        self._broken = True
-        yield
-        self._broken = False
+        return _AllOrNothing(self)
 
     # -- keeping -------------------------------------------------------------------------------------------------
 
@@ -389,3 +390,16 @@ class Monitor:
         from skyband.saving import read_monitor
 
         return read_monitor(cls, path, callables or {})
+
+
+class _AllOrNothing:
+    """A monitor is broken from the beginning of a change until it has come to its end."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    def __enter__(self) -> None:
+        self._monitor._broken = True
+
+    def __exit__(self, problem: object, *_: object) -> None:
+        self._monitor._broken = problem is not None

@@ -11,11 +11,12 @@ import pyarrow as pa
 from skyband.memory import order_of
 
 _DENSE = 8  # so many times the rows asked for may a chunk span for them to be looked up in a table
-_RUN = 1 << 10  # rows one after the other from which on they are copied at once
+_RUN = 1 << 10  # rows from which on it is worth finding out whether they stand one after the other
 _SMALL = 1 << 14  # rows of a chunk that may be copied for some of them
 _LARGE = 1 << 17  # rows of a chunk that is not copied any more for being joined with the next
 _JOINED = 4  # chunks at a time
 _AT_LEAST = 1 << 14  # fewer rows are not worth sorting out
+_FRESH = 1 << 8  # nor are so few worth finding out who is past
 
 
 class RowStore:
@@ -31,12 +32,14 @@ class RowStore:
         self.chunks: deque[tuple[np.ndarray, pa.Table]] = deque()  # increasing seq, and the row of each
         self.limit = _AT_LEAST  # rows at which it is worth asking who is still needed
         self.count = 0
+        self.fresh = 0  # rows that came since it was last known which are past
 
     def remember(self, base: int, batch: pa.Table, seq: np.ndarray) -> None:
         """Keep the rows `seq` (increasing) of `batch`, whose first row is `base`."""
         if len(seq):
-            self.chunks.append((seq, _take(batch, seq - base)))
+            self.chunks.append((seq, _copied(batch, seq - base)))
             self.count += len(seq)
+            self.fresh += len(seq)
             self._join_small_chunks()
 
     def _join_small_chunks(self) -> None:
@@ -51,8 +54,14 @@ class RowStore:
             joined = pa.concat_tables([rows for _, rows in newest]).combine_chunks()
             self.chunks.append((np.concatenate([seq for seq, _ in newest]), joined))
 
+    @property
+    def may_hold_past_rows(self) -> bool:
+        """Have enough rows come since `forget_before` for another look?"""
+        return self.fresh >= _FRESH
+
     def forget_before(self, seq: int) -> None:
         """Drop chunks all of whose rows arrived before `seq`."""
+        self.fresh = 0
         while self.chunks and self.chunks[0][0][-1] < seq:
             self.count -= len(self.chunks.popleft()[0])
 
@@ -69,7 +78,7 @@ class RowStore:
             if len(mine) and len(seq) < 2 * len(mine) and mine[0] == seq[-len(mine)]:
                 kept.append((seq[-len(mine) :], rows.slice(len(seq) - len(mine))))  # its newest rows, as in a window kept whole
             elif len(mine):
-                kept.append((mine.copy(), _take(rows, _places(seq, mine))))
+                kept.append((mine.copy(), _copied(rows, _places(seq, mine))))
         self.chunks = kept
         self.count = sum(len(seq) for seq, _ in kept)
         self.limit = 2 * self.count + _AT_LEAST
@@ -132,15 +141,26 @@ def united(parts: Iterable[np.ndarray]) -> np.ndarray:
     return np.unique(np.concatenate(some)) if some else np.zeros(0, np.int64)
 
 
+def _copied(table: pa.Table, places: np.ndarray) -> pa.Table:
+    """table[places] for some increasing places, as one contiguous chunk a column, a copy. One after the other, they are
+    copied at once: looking them up takes three times as long, even for one row."""
+    first, count = int(places[0]), len(places)
+    if places[-1] - first + 1 > count or table.num_columns == 0:
+        return _looked_up(table, places)
+    run = table if count == len(table) else table.slice(first, count)
+    columns = [pa.concat_arrays(column.chunks) for column in run.itercolumns()]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
 def _take(table: pa.Table, places: np.ndarray) -> pa.Table:
-    """table[places] as one contiguous chunk a column, a copy."""
-    if table.num_columns == 0:
-        return table
-    first, count = (int(places[0]), len(places)) if len(places) else (0, 0)
-    if count > _RUN and places[-1] - first + 1 == count and (places[1:] > places[:-1]).all():
-        columns = [pa.concat_arrays(column.slice(first, count).chunks) for column in table.columns]
-        return pa.Table.from_arrays(columns, schema=table.schema)
-    return table.take(pa.array(places)).combine_chunks()
+    """table[places], in any order, as one contiguous chunk a column, a copy."""
+    if len(places) > _RUN and places[-1] - places[0] + 1 == len(places) and (places[1:] > places[:-1]).all():
+        return _copied(table, places)
+    return _looked_up(table, places)
+
+
+def _looked_up(table: pa.Table, places: np.ndarray) -> pa.Table:
+    return table.take(pa.array(places)).combine_chunks() if table.num_columns else table
 
 
 def _places(own: np.ndarray, seq: np.ndarray) -> np.ndarray:

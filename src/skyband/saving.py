@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from skyband.lanes import KINDS
 from skyband.layout import Layout, check, extents_of, fields, reading
 from skyband.query import Query, query_from_json
 from skyband.rows import RowStore
+from skyband.score import BoundScore
 from skyband.seating import bind_place
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
@@ -128,6 +129,7 @@ def _monitor_of(
             monitor._clock = Clock(monitor._time, monitor._schema)
             monitor._allowed = monitor._clock.length(monitor._lateness, "lateness")
     queries: dict[str, Query] = {}
+    bound: dict[Hashable, BoundScore] = {}
     for number, saved in enumerate(header["lanes"]):
         prefix = f"{number}/"
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
@@ -137,8 +139,9 @@ def _monitor_of(
         queries |= {query.name: query for query, known in zip(asked, saved["members"], strict=True) if known["active"]}
         places = [monitor._place(query, monitor._schema, monitor._clock) for query in asked]
         for seat in places:
-            bind_place(seat, monitor._schema, monitor._bound)
+            bind_place(seat, monitor._schema, bound)
         monitor._lanes.append(KINDS[saved["kind"]].restored(places, saved, own))
+    monitor._keep_bound(bound)
     monitor._waiting = [query_from_json(document, callables) for document in header["waiting"]]
     queries |= {query.name: query for query in monitor._waiting}
     monitor._queries = {name: queries[name] for name in header["order"]}

@@ -15,6 +15,9 @@ import numpy as np
 
 from skyband.kernels.tables import Panes, Windows
 
+_NONE = np.zeros(0, np.int64)
+NO_WINDOWS = Windows(_NONE, _NONE, _NONE, _NONE, np.zeros(0, bool))
+
 
 def count_windows(query: int, size: int, slide: int, since: int, after: int, upto: int, *, last_only: bool) -> Windows:
     """The windows of a count query with after < end <= upto, over rows that begin at `since`.
@@ -22,7 +25,9 @@ def count_windows(query: int, size: int, slide: int, since: int, after: int, upt
     `last_only`: just the last of them, as nobody wants to hear of the others.
     """
     first_number, last_number = after // slide + 1, upto // slide
-    if last_only and first_number <= last_number:
+    if first_number > last_number:
+        return NO_WINDOWS
+    if last_only:
         upto = last_number * slide
         one = np.array([query, last_number, max(upto - size, since), upto], np.int64)
         return Windows(one[:1], one[1:2], one[2:3], one[3:], np.zeros(1, bool))

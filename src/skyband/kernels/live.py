@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.best import keep_best, worst
-from skyband.kernels.jit import jit
+from skyband.kernels.jit import jit, lean
 from skyband.kernels.tables import BLOCK
 
 PART = 32  # rows passed over at once when none reaches the floor, in a block where some do
@@ -24,7 +23,7 @@ def live_rows(scores, k):
     """
     places = np.empty(scores.shape[0] + 1, np.int64)
     ceilings = np.empty((scores.shape[0] + BLOCK - 1) // BLOCK)
-    best, ordinal = np.empty(3 * k), np.empty(3 * k, np.int64)  # the k best known, then the latest taken
+    best = np.empty(3 * k)  # the k best known, then the latest taken
     known = 0
     progress = np.zeros(4, np.int64)
     progress[STOP] = scores.shape[0]
@@ -36,10 +35,8 @@ def live_rows(scores, k):
         found = progress[FOUND]
         latest = min(found - seen, 2 * k)
         for i in range(latest):
-            place = places[found - latest + i]
-            best[known + i], ordinal[known + i] = scores[place], place
-        keep_best(best, ordinal, known + latest, k)
-        floor = best[worst(best, ordinal, k)]
+            best[known + i] = scores[places[found - latest + i]]
+        floor = _raise(best, known + latest, k)
         low = 0
         for i in range(found - min(latest, k), found):
             low += scores[places[i]] < floor
@@ -49,6 +46,40 @@ def live_rows(scores, k):
         floor = np.nextafter(floor, np.inf)
         _walk(scores, places, ceilings, progress, floor)
     return places[: progress[FOUND]][::-1], progress[UNKNOWN], ceilings
+
+
+@lean
+def _raise(best, count, k):
+    """Move the best k of `count` numbers to the front, in any order. Returns the least of them. O(count) expected."""
+    low, stop = 0, count
+    while stop - low > 1:
+        pivot = _middle(best[low], best[(low + stop) >> 1], best[stop - 1])
+        part = best[low:stop]
+        above = np.uint64(0)  # unsigned, and a view from 0 on: no check for negative indices
+        for i in range(part.size):  # swapped without a branch, which would be guessed wrong every other time
+            here = part[i]
+            part[i] = part[above]
+            part[above] = here
+            above += np.uint64(here > pivot)
+        equal = above
+        for i in range(np.int64(above), part.size):
+            here = part[i]
+            part[i] = part[equal]
+            part[equal] = here
+            equal += np.uint64(here == pivot)
+        if k <= low + np.int64(above):
+            stop = low + np.int64(above)
+        elif k > low + np.int64(equal):
+            low += np.int64(equal)
+        else:
+            return pivot
+    return best[k - 1]
+
+
+@lean
+def _middle(a, b, c):
+    """The second of three numbers by size."""
+    return max(min(a, b), min(max(a, b), c))
 
 
 @jit

@@ -104,6 +104,8 @@ class CountLane(RankedLane):
     def needed(self, base: int = 0) -> np.ndarray:
         live, tops = self.live.seqs(base), self._in_tops()
         tops = tops[tops >= base]
+        if len(tops) == 0:
+            return live
         if len(live) and (live.take(live.searchsorted(tops), mode="clip") == tops).all():
             return live
         return united([live, np.unique(tops)])
