@@ -56,7 +56,7 @@ def pair_figures(say: Callable[[str], None], make: Callable[..., Figure], *, qui
     yield from _boxes(say, make, quick=quick)
     yield from _on_all_cores(say, make, quick=quick)
     yield from _naive(say, make)
-    yield from _snapshot(say, make)
+    yield from _snapshot(say, make, quick=quick)
 
 
 @dataclass(frozen=True)
@@ -141,23 +141,28 @@ def _naive(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[
     yield make("closest pairs (s1), scase, N=10⁴, K=20, d=4", "naive", 100.0, theirs / ours, "× as fast", False, detail)
 
 
-def _snapshot(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[Figure]:
+def _snapshot(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bool) -> Iterator[Figure]:
     """`top` of a query that is read when asked, beside Arrow's `take` of the same rows out of one table of all there are."""
-    points = _UNIFORM.draw(12_000, 4)
-    table = pa.table(dict(zip("uvwx", points, strict=True)))
     score = sb.pair_distance(list("uvwx"), "l1")
-    for piece, hold in ((12_000, 3.0), (1000, 0.0), (10, 0.0)):
+    for size, piece, texts in (
+        *((10**4, 12_000, False), (10**4, 1000, False), (10**4, 10, False), (10**4, 10, True)),
+        *(() if quick else ((10**6, 1000, True),)),
+    ):
         say(f"pairs, a snapshot after pushes of {piece:,}")
-        monitor = sb.Monitor([sb.TopKPairs(name="q", k=20, score=score, window=sb.CountWindow(10**4), emit="none")])
-        for begin in range(0, 12_000, piece):
+        rows = size + size // 5
+        points = _UNIFORM.draw(rows, 4)
+        names = {"name": np.char.add("row ", np.arange(rows).astype(str))} if texts else {}
+        table = pa.table(dict(zip("uvwx", points, strict=True)) | names)
+        monitor = sb.Monitor([sb.TopKPairs(name="q", k=20, score=score, window=sb.CountWindow(size), emit="none")])
+        for begin in range(0, rows, piece):
             monitor.push(table.slice(begin, piece))
         top = monitor.top("q")
         older, newer = (top.column(name).to_numpy() for name in ("a_seq", "b_seq"))
         whole = _best(lambda monitor=monitor: monitor.top("q"))  # type: ignore[misc]
-        copy = _best(lambda older=older, newer=newer: (table.take(older), table.take(newer)))  # type: ignore[misc]
-        what = f"top() of 20 pairs, N=10⁴, rows pushed {piece:,} at a time"
+        copy = _best(lambda table=table, older=older, newer=newer: (table.take(older), table.take(newer)))  # type: ignore[misc]
+        what = f"top() of 20 pairs, N={size:,}{', a column of texts' if texts else ''}, rows pushed {piece:,} at a time"
         detail = f"{1e6 * whole:.0f} µs against {1e6 * copy:.0f} µs"
-        yield make(what, "Arrow's take of their 40 rows", hold, whole / copy, "× its time", detail=detail)
+        yield make(what, "Arrow's take of their 40 rows", 3.0, whole / copy, "× its time", detail=detail)
 
 
 def _best(call: Callable[[], object]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,23 +12,62 @@ import skyband as sb
 from skyband.rows import RowStore
 
 
+def every_kind(count: int) -> pa.Table:
+    """Rows with a column of each kind that is read in a way of its own, some with nulls."""
+    generator, numbers = np.random.default_rng(1), np.arange(count)
+    gone = generator.random(count) < 0.2
+    texts = [f"row {i}" * (i % 3) for i in range(count)]
+    money = pa.array([Decimal(i) for i in range(100)], pa.decimal128(9, 2))
+    return pa.table(
+        {
+            "x": generator.random(count),
+            "some x": pa.array(generator.random(count), mask=gone),
+            "small": pa.array(numbers % 100, pa.int16()),
+            "truth": pa.array(numbers % 3 == 0, mask=gone),
+            "money": money.take(pa.array(numbers % 100)),
+            "name": texts,
+            "some names": pa.array([None if lost else text for lost, text in zip(gone.tolist(), texts, strict=True)]),
+            "long name": pa.array(texts, pa.large_string()),
+            "list": pa.array([[i, i] for i in range(count)]),
+            "nothing": pa.nulls(count),
+        }
+    )
+
+
 @pytest.mark.parametrize("pieces", [[50], [20_000, 7, 1], [5] * 40, [40_000, 20_000, 300, 20, 1]])
 @pytest.mark.parametrize("kept", [1, 3])
 def test_rows_are_found_in_any_order(pieces: list[int], kept: int) -> None:
-    """In one chunk or many, small and large, whole or with gaps, with some in the newest batch."""
+    """In one chunk or many, small and large, whole or with gaps, with some in the newest batch, which may be in pieces."""
     generator, count = np.random.default_rng(1), sum(pieces)
-    table = pa.table({"x": generator.random(count), "name": [f"row {i}" for i in range(count)]})
+    table = every_kind(count)
     store, base = RowStore(table.schema), 0
     for piece in pieces:
         store.remember(base, table.slice(base, piece), np.arange(base, base + piece)[base % kept :: kept])
         base += piece
-    held = np.concatenate([seq for seq, _ in store.chunks])
-    newest = table.slice(0, 4)
-    for asked in (1, 2, 40, min(len(held), 3000)):
-        seq = generator.choice(held, asked)
-        assert store.find(seq, count, None) == table.take(seq)
-        mixed = np.append(seq, [count + 3, count])
-        assert store.find(mixed, count, newest) == table.take(np.append(seq, [3, 0]))
+    held = np.concatenate([chunk.seq for chunk in store.chunks])
+    for first in (0, len(held) // 3):  # then of rows that begin within a chunk
+        store.forget_all_but(held[first:])
+        for asked in (1, 2, 40, min(len(held), 3000)):
+            seq = generator.choice(held[first:], asked)
+            assert found(store, seq, count, None) == table.take(seq)
+            mixed = np.append(seq, [count + 3, count])
+            for newest in (table.slice(0, 4), pa.concat_tables([table.slice(0, 3), table.slice(3, 1)])):
+                assert found(store, mixed, count, newest) == table.take(np.append(seq, [3, 0]))
+
+
+def found(store: RowStore, seq: np.ndarray, base: int, batch: pa.Table | None) -> pa.Table:
+    table = pa.table(store.find(seq, base, batch), schema=store.schema)
+    table.validate(full=True)
+    return table.combine_chunks()
+
+
+@pytest.mark.parametrize("seq", [4, 10, -1, 7])
+def test_rows_that_were_not_kept_are_never_made_up(seq: int) -> None:
+    table = pa.table({"x": np.arange(10.0)})
+    store = RowStore(table.schema)
+    store.remember(0, table, np.array([0, 1, 2, 3, 5, 6, 8, 9]))
+    with pytest.raises(AssertionError, match="not kept"):
+        store.find(np.array([3, seq]), 10, None)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 5, 400])

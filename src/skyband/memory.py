@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+_NUMBERS = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
+
 
 def pooled(count: int, kind: Any) -> np.ndarray:
     """An array in Arrow's memory pool, which keeps what is freed: pages that come anew from the system cost more than
     filling them."""
     return np.frombuffer(pa.allocate_buffer(np.dtype(kind).itemsize * count), kind)
+
+
+def arrow(numbers: np.ndarray) -> pa.Array:
+    """int64 or float64 as Arrow's, without a copy; NaN stays. Of a few numbers, `pa.array` takes twice as long."""
+    own = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(_NUMBERS[own.dtype], len(own), [None, pa.py_buffer(own)])
 
 
 def joined(parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -206,7 +206,8 @@ class Monitor:
 
     def _stored_keys(self, seq: np.ndarray) -> pa.Array:
         assert self._keys is not None
-        return self._store.find(seq, self._seen, None).column(self._keys.column).combine_chunks()
+        found = self._store.find(seq, self._seen, None)[self._store.schema.get_field_index(self._keys.column)]
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
     def _live_from(self) -> int:
         """Rows that arrived earlier are in no window."""

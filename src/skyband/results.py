@@ -12,12 +12,12 @@ import pyarrow as pa
 from skyband.changes import EVENTS, NO_EVENTS, PAIR_COLUMNS, RESULT_COLUMNS, Emitted, row_column_names
 from skyband.clock import Clock
 from skyband.lanes import Lane, Names
-from skyband.memory import order_of, taken
+from skyband.memory import arrow, order_of, taken
 from skyband.query import Query, TopK
 from skyband.window import CountWindow
 
 Part = tuple[Lane, Emitted, Names]  # a lane, its result rows, and who these are about
-Finder = Callable[[np.ndarray], pa.Table]  # rows by arrival number
+Finder = Callable[[np.ndarray], list[Any]]  # the columns of rows, by arrival number
 
 BOUNDS = b"skyband.missed_at_most"
 """Key in the metadata of a result table: for each query that is not exact, how many rows that ranked were missed so far, at
@@ -96,13 +96,13 @@ class ResultTable:
         columns: dict[str, Any] = {"query": _words(emitted.query, self._names), **self._window_ends(emitted.window_end, timed)}
         columns["event"] = _words(emitted.event, self._events)
         columns["rank"] = pa.array(emitted.rank, mask=emitted.event == EVENTS.index("leave"))
-        columns["score"] = pa.array(emitted.score)
+        columns["score"] = arrow(emitted.score)
         about = _about(identity, names, self._schema, rows_of, RESULT_COLUMNS)
         return pa.table([*columns.values(), *about.values()], names=[*columns, *about])
 
     def _window_ends(self, end: np.ndarray, timed: np.ndarray) -> dict[str, Any]:
         if not self._has_time:
-            return {"window_end": pa.array(end)}
+            return {"window_end": arrow(end)}
         assert self._clock is not None
         if not self._has_count:
             return {"window_end": self._clock.column_of(end)}
@@ -111,7 +111,7 @@ class ResultTable:
 
 def top_table(identity: Hashable, score: np.ndarray, names: Names, schema: pa.Schema | None, rows_of: Finder) -> pa.Table:
     """rank, score, then who: seq and the rows' own columns, the same twice for pairs, or the key of objects."""
-    columns: dict[str, Any] = {"rank": pa.array(np.arange(1, len(score) + 1)), "score": pa.array(score)}
+    columns: dict[str, Any] = {"rank": arrow(np.arange(1, len(score) + 1)), "score": arrow(score)}
     columns |= _about(identity, names, schema, rows_of if len(score) else _nothing, ("rank", "score", "seq"))
     return pa.table(list(columns.values()), names=list(columns))
 
@@ -129,7 +129,7 @@ def _about(
         a = b = None
         if names is not None and schema is not None and rows_of is not _nothing:
             both, count = rows_of(np.concatenate(names)), len(names[0])  # looked up at once
-            a, b = both.slice(0, count), both.slice(count)
+            a, b = [column.slice(0, count) for column in both], [column.slice(count) for column in both]
         return _rows("a_seq", "a_", older, schema, a, taken) | _rows("b_seq", "b_", newer, schema, b, taken)
     assert isinstance(identity, tuple)
     key = identity[1]
@@ -139,14 +139,19 @@ def _about(
 
 
 def _rows(
-    seq_name: str, prefix: str, seq: np.ndarray | None, schema: pa.Schema | None, rows: pa.Table | None, taken: tuple[str, ...]
+    seq_name: str,
+    prefix: str,
+    seq: np.ndarray | None,
+    schema: pa.Schema | None,
+    rows: list[Any] | None,
+    taken: tuple[str, ...],
 ) -> dict[str, Any]:
-    columns: dict[str, Any] = {seq_name: pa.array(np.zeros(0, np.int64) if seq is None else seq)}
+    columns: dict[str, Any] = {seq_name: arrow(np.zeros(0, np.int64) if seq is None else seq)}
     if schema is None:
         return columns
-    rows = schema.empty_table() if rows is None else rows
+    rows = schema.empty_table().columns if rows is None else rows
     names = row_column_names([prefix + name for name in schema.names], taken)
-    return columns | dict(zip(names, rows.columns, strict=True))
+    return columns | dict(zip(names, rows, strict=True))
 
 
 def _nothing(seq: np.ndarray) -> pa.Table:

@@ -4,19 +4,41 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from skyband.lookup import Columns, Known, Laid
 from skyband.memory import order_of
 
 _DENSE = 8  # so many times the rows asked for may a chunk span for them to be looked up in a table
+_FEW = 1 << 9  # rows asked for up to which a look-up of each costs less than Arrow's way
 _RUN = 1 << 10  # rows from which on it is worth finding out whether they stand one after the other
 _SMALL = 1 << 14  # rows of a chunk that may be copied for some of them
 _LARGE = 1 << 17  # rows of a chunk that is not copied any more for being joined with the next
 _JOINED = 4  # chunks at a time
 _AT_LEAST = 1 << 14  # fewer rows are not worth sorting out
 _FRESH = 1 << 8  # nor are so few worth finding out who is past
+
+
+class Chunk:
+    """Rows of increasing `seq`, each column in one piece."""
+
+    __slots__ = ("_laid", "rows", "seq")
+
+    def __init__(self, seq: np.ndarray, rows: pa.Table) -> None:
+        self.seq, self.rows = np.ascontiguousarray(seq, np.int64), rows
+        self._laid: Laid | None = None
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def laid(self, columns: Columns) -> Laid | None:
+        """Where its columns lie, found out when first asked for."""
+        if self._laid is None:
+            self._laid = columns.laid(self.seq, self.rows)
+        return self._laid
 
 
 class RowStore:
@@ -28,31 +50,33 @@ class RowStore:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.schema = schema
-        self.chunks: deque[tuple[np.ndarray, pa.Table]] = deque()  # increasing seq, and the row of each
+        self.schema, self._columns = schema, Columns(schema)
+        self.chunks: deque[Chunk] = deque()
         self.limit = _AT_LEAST  # rows at which it is worth asking who is still needed
         self.count = 0
         self.fresh = 0  # rows that came since it was last known which are past
+        self._known: Known | None = None  # where all chunks lie, until they change
 
     def remember(self, base: int, batch: pa.Table, seq: np.ndarray) -> None:
         """Keep the rows `seq` (increasing) of `batch`, whose first row is `base`."""
         if len(seq):
-            self.chunks.append((seq, _copied(batch, seq - base)))
+            self.chunks.append(Chunk(seq, _copied(batch, seq - base)))
             self.count += len(seq)
             self.fresh += len(seq)
             self._join_small_chunks()
+            self._known = None
 
     def _join_small_chunks(self) -> None:
         """Join the newest four as long as the oldest of them is no larger than the others together: chunks grow like powers of
         four, up to a size, so that there are few, and a row is seldom copied."""
         while len(self.chunks) >= _JOINED:
             newest = [self.chunks[at] for at in range(-_JOINED, 0)]
-            if len(newest[0][0]) > min(sum(len(seq) for seq, _ in newest[1:]), _LARGE):
+            if len(newest[0]) > min(sum(map(len, newest[1:])), _LARGE):
                 return
             for _ in newest:
                 self.chunks.pop()
-            joined = pa.concat_tables([rows for _, rows in newest]).combine_chunks()
-            self.chunks.append((np.concatenate([seq for seq, _ in newest]), joined))
+            joined = pa.concat_tables([chunk.rows for chunk in newest]).combine_chunks()
+            self.chunks.append(Chunk(np.concatenate([chunk.seq for chunk in newest]), joined))
 
     @property
     def may_hold_past_rows(self) -> bool:
@@ -62,8 +86,9 @@ class RowStore:
     def forget_before(self, seq: int) -> None:
         """Drop chunks all of whose rows arrived before `seq`."""
         self.fresh = 0
-        while self.chunks and self.chunks[0][0][-1] < seq:
-            self.count -= len(self.chunks.popleft()[0])
+        while self.chunks and self.chunks[0].seq[-1] < seq:
+            self.count -= len(self.chunks.popleft())
+            self._known = None
 
     @property
     def is_full(self) -> bool:
@@ -72,41 +97,66 @@ class RowStore:
 
     def forget_all_but(self, needed: np.ndarray) -> None:
         """Keep only the rows `needed` (increasing)."""
-        kept: deque[tuple[np.ndarray, pa.Table]] = deque()
-        for seq, rows in self.chunks:
+        kept: deque[Chunk] = deque()
+        for chunk in self.chunks:
+            seq, rows = chunk.seq, chunk.rows
             mine = needed[np.searchsorted(needed, seq[0]) : np.searchsorted(needed, seq[-1], "right")]
             if len(mine) and len(seq) < 2 * len(mine) and mine[0] == seq[-len(mine)]:
-                kept.append((seq[-len(mine) :], rows.slice(len(seq) - len(mine))))  # its newest rows, as in a window kept whole
+                kept.append(Chunk(seq[-len(mine) :], rows.slice(len(seq) - len(mine))))  # its newest, as in a window kept whole
             elif len(mine):
-                kept.append((mine.copy(), _copied(rows, _places(seq, mine))))
-        self.chunks = kept
-        self.count = sum(len(seq) for seq, _ in kept)
+                kept.append(Chunk(mine.copy(), _copied(rows, _places(seq, mine))))
+        self._hold(kept)
         self.limit = 2 * self.count + _AT_LEAST
 
-    def find(self, seq: np.ndarray, base: int, batch: pa.Table | None) -> pa.Table:
-        """The rows `seq`, in that order: from `base` on out of `batch`, earlier ones out of the store."""
+    def _hold(self, chunks: Iterable[Chunk]) -> None:
+        self.chunks = deque(chunks)
+        self.count, self._known = sum(map(len, self.chunks)), None
+
+    def find(self, seq: np.ndarray, base: int, batch: pa.Table | None) -> list[Any]:
+        """The columns of the rows `seq`, in that order: from `base` on out of `batch`, earlier ones out of the store."""
         if len(seq) == 0:
-            return self.schema.empty_table()
-        chunks = [*self.chunks]
-        if batch is not None and len(batch):
-            chunks.append((np.arange(base, base + len(batch)), batch))
-        if not chunks:
+            return [pa.array([], kind) for kind in self.schema.types]
+        newest = [Chunk(np.arange(base, base + len(batch)), batch)] if batch is not None and seq.max() >= base else []
+        if not self.chunks and not newest:
             raise AssertionError("rows are asked for that were not kept")
-        if len(chunks) == 1:
-            own, rows = chunks[0]
-            return _take(rows, _places(own, seq))
-        owner = np.array([own[0] for own, _ in chunks]).searchsorted(seq, "right") - 1
+        columns = self._read(seq, newest)
+        if columns is None:
+            return self._taken(seq, newest, None).columns
+        if self._columns.left:
+            others = self._taken(seq, newest, self._columns.left).columns
+            for at, column in zip(self._columns.left, others, strict=True):
+                columns[at] = column
+        return columns
+
+    def _read(self, seq: np.ndarray, newest: list[Chunk]) -> list[Any] | None:
+        """The columns that need not be left to Arrow; None when all are."""
+        if len(seq) > _FEW:
+            return None
+        known = self._known if not newest else None
+        if known is None:
+            laid = [chunk.laid(self._columns) for chunk in (*self.chunks, *newest)]
+            whole = [each for each in laid if each is not None]
+            if len(whole) < len(laid):
+                return None
+            known = Known.of(whole)
+            self._known = known if not newest else self._known
+        return self._columns.taken(known, np.ascontiguousarray(seq, np.int64))
+
+    def _taken(self, seq: np.ndarray, newest: list[Chunk], only: list[int] | None) -> pa.Table:
+        """The same by Arrow alone, of these columns or all."""
+        chunks = [*self.chunks, *newest]
+        tables = [chunk.rows if only is None else chunk.rows.select(only) for chunk in chunks]
+        owner = np.array([chunk.seq[0] for chunk in chunks]).searchsorted(seq, "right") - 1
         held = np.bincount(owner, minlength=len(chunks)).tolist()
         if held[owner[0]] == len(seq):
-            own, rows = chunks[owner[0]]
-            return _take(rows, _places(own, seq))
+            return _take(tables[owner[0]], _places(chunks[owner[0]].seq, seq))
         order = order_of(owner, len(chunks))
         places, parts, at, before = np.empty(len(seq), np.int64), [], 0, 0
-        for (own, rows), count in zip(chunks, held, strict=True):
+        for chunk, rows, count in zip(chunks, tables, held, strict=True):
             if count:
                 asked = order[at : at + count]
-                found = _places(own, seq[asked])
-                if len(own) > max(_SMALL, 2 * count):  # else all its rows cost less than another look-up
+                found = _places(chunk.seq, seq[asked])
+                if len(chunk) > max(_SMALL, 2 * count):  # else all its rows cost less than another look-up
                     rows, found = _take(rows, found), np.arange(count)
                 places[asked] = before + found
                 parts.append(rows)
@@ -115,22 +165,21 @@ class RowStore:
 
     def retype(self, schema: pa.Schema) -> None:
         """Columns that were all null so far have a type now."""
-        self.schema = schema
-        self.chunks = deque((seq, rows.cast(schema)) for seq, rows in self.chunks)
+        self.schema, self._columns = schema, Columns(schema)
+        self._hold([Chunk(chunk.seq, chunk.rows.cast(schema)) for chunk in self.chunks])
 
     def whole(self) -> tuple[np.ndarray, pa.Table]:
         """Everything held, as one chunk."""
         seqs, tables = [np.zeros(0, np.int64)], [self.schema.empty_table()]
-        for seq, rows in self.chunks:
-            seqs.append(seq)
-            tables.append(rows)
+        for chunk in self.chunks:
+            seqs.append(chunk.seq)
+            tables.append(chunk.rows)
         return np.concatenate(seqs), pa.concat_tables(tables)
 
     def fill(self, seq: np.ndarray, rows: pa.Table, limit: int) -> None:
         """Hold what `whole` gave."""
-        if len(seq):
-            self.chunks.append((seq, rows.combine_chunks()))
-        self.count, self.limit = len(seq), limit
+        self._hold([Chunk(seq, rows.combine_chunks())] if len(seq) else [])
+        self.limit = limit
 
 
 def united(parts: Iterable[np.ndarray]) -> np.ndarray:

@@ -5,6 +5,7 @@ order.py         who outranks whom: the total order of skyband, defined here and
 best.py          the best k of a run of rows: collect, select, sort, merge
 live.py          which rows can still win, whatever the algorithm
 expression.py    scores: one kernel that runs any expression's code
+lookup.py        rows by arrival number, out of chunks that lie anywhere
 tables.py        the named tuples of arrays that cross from Python into kernels
 tops.py          the current top-k of every query, and how a window's answer is handed out
 emission.py      who entered and who left, from one top-k to the next

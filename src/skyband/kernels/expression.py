@@ -62,7 +62,7 @@ class Places(NamedTuple):
 
 
 @intrinsic
-def _pointer(typingctx, address):
+def pointer(typingctx, address):
     """An address, as something carray() takes."""
 
     def generate(context, builder, signature, arguments):
@@ -95,7 +95,7 @@ def call_libm(typingctx, name, x, y):
 @jit
 def _block(places, place, begin, rows):
     """The `rows` numbers at `place` that belong to the rows from `begin` on."""
-    return carray(_pointer(places.address[place] + np.uint64(places.moves[place] * begin * _BYTES)), (rows,), np.float64)
+    return carray(pointer(places.address[place] + np.uint64(places.moves[place] * begin * _BYTES)), (rows,), np.float64)
 
 
 @jit
