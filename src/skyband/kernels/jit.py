@@ -21,6 +21,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
+from numba.extending import intrinsic
+
+from skyband.kernels.compiled_once import CompiledOnce
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -57,7 +61,7 @@ _CONTENT = _content()
 if not _ZIPPED:
     _forget_stale_cache()
 
-_FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 class ByContent:
@@ -102,13 +106,20 @@ def _private_folder() -> Path:
     return folder
 
 
+def _cached(function: Kernel, flags: dict[str, Any]) -> Kernel:
+    kernel = numba.njit(**_FLAGS, **flags)(function)
+    if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        kernel._cache = CompiledOnce(function)
+    return cast(Kernel, kernel)
+
+
 def _compiled(function: Kernel, **flags: Any) -> Kernel:
     if not _ZIPPED:
-        return cast(Kernel, numba.njit(**_FLAGS, **flags)(function))
+        return _cached(function, flags)
     others = numba.config.CACHE_LOCATOR_CLASSES
     numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.{ByContent.__name__}"  # for this function: it is found out at once
     try:
-        return cast(Kernel, numba.njit(**_FLAGS, **flags)(function))
+        return _cached(function, flags)
     finally:
         numba.config.CACHE_LOCATOR_CLASSES = others
 
@@ -136,3 +147,21 @@ def allocating(function: Kernel) -> Kernel:
 def tiny(function: Kernel) -> Kernel:
     """Like `lean`, for a few lines that are part of whatever calls them."""
     return _compiled(function, _nrt=False, forceinline=True)
+
+
+def _never_inlined() -> None:
+    """As the first line of a lean kernel with loops: it stays a function of its own. What a tiny one calls is compiled the same
+    way otherwise, part of its caller, which takes LLVM minutes where it adds up to a megabyte of code."""
+
+
+@intrinsic
+def _out_of_line(typingctx):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        builder.function.attributes.discard("alwaysinline")
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+never_inlined = _never_inlined if numba.config.DISABLE_JIT else _out_of_line  # type: ignore[attr-defined]
