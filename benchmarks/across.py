@@ -35,19 +35,22 @@ def across(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
     obj, stream, value = tuples(rows)
     alive = len(np.unique(obj[-_SIZE:]))
     texts = np.array([f"10.{o >> 16 & 255}.{o >> 8 & 255}.{o & 255}:{o}" for o in obj.tolist()])
-    for algorithm, keys, slide, asked in (
-        ("eaa", obj, 1, 1.0),
-        ("eaa", obj, 1000, 1.0),
-        ("eaa", texts, 1, 1.0),
-        ("eaa-approximate", obj, 1, 0.0),
-        ("sla", obj, 1, 0.0),
+    for algorithm, keys, slide, asked, precision in (
+        ("eaa", obj, 1, 1.0, None),
+        ("eaa", obj, 1000, 1.0, None),
+        ("eaa", texts, 1, 1.0, None),
+        ("eaa-approximate", obj, 1, 0.0, None),
+        ("eaa-approximate", obj, 1, 0.0, 0.9),
+        ("eaa-estimate", obj, 1, 0.0, None),
+        ("sla", obj, 1, 0.0, None),
     ):
         kind = "texts" if keys is texts else "whole numbers"
         what = f"top 10 across 3 streams, {alive:,} live objects, keys {kind}, slide {slide}, {algorithm}"
+        what += f", precision {precision}" if precision else ""
         say(what)
         query = sb.TopKAcross(
             name="q", k=10, key="key", stream="stream", value="value", streams=range(_STREAMS), ranges=(0, 1), repeats=1,
-            window=sb.CountWindow(_SIZE, slide), algorithm=algorithm,
+            window=sb.CountWindow(_SIZE, slide), algorithm=algorithm, precision=precision,
         )  # fmt: skip
         monitor, events, seconds = sb.Monitor([query]), 0, 0.0
         for at in range(0, rows, piece):

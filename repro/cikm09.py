@@ -18,12 +18,15 @@ Growth with W is fitted over all windows, of EAA and of the estimate alike, both
 straight line is what the paper's figure shows of EAA, and what comes out; it does not pass through nought, so that EAA's size
 grows with a power of W below 1. Of the estimate the text gives sizes for two streams that grow with the power 0.17.
 
-EAA: the k dominance set. approx: the paper's estimate, chances from a sample. ours: told to hold no more than the paper's
-memory, or twice that, it keeps what promises most (`skyband.kernels.across_budget`, whose one free number was chosen on this
-generator, with seeds among those measured here; tests take others).
+EAA: the k dominance set. approx: the paper's estimate, chances from a sample. promises: ours, told nothing; ours: told to hold
+no more than the paper's memory, or twice that, it keeps what promises most (`skyband.kernels.across_promise`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from repro.across import AcrossStreams, Line, TupleSet
 from repro.experiment import Column, Series
@@ -65,32 +68,57 @@ _WINDOWS = tuple(Column("W", str(w), w, quick=w in (500, 1000, 2000)) for w in (
 _XIS = tuple(Column("xi", f"{x:g}", x, quick=x in (0.1, 0.9)) for x in (0.1, 0.3, 0.5, 0.7, 0.9))
 
 
-def _memory(*names: str) -> dict[str, Line]:
-    """Lines of what is held."""
+def _lines(quantity: str, *names: str) -> dict[str, Line]:
+    """Lines of one quantity."""
     lines = {
-        "SLA": Line("sla", "instances", _COLOURS["SLA"]),
-        "EAA": Line("eaa", "instances", _COLOURS["EAA"]),
-        "approx": Line("guess", "instances", _COLOURS["approx"]),
-        "ours": Line("ours", "instances", _COLOURS["ours"]),
-        "ours, twice": Line("ours", "instances", _COLOURS["twice"], share=2.0),
-        "asked": Line("asked", "instances", _COLOURS["ours"], full=True),
-        "EAA, full": Line("eaa", "instances", _COLOURS["EAA"], detail=True, full=True),
-        "approx, full": Line("guess", "instances", _COLOURS["approx"], detail=True, full=True),
-        "ours, full": Line("ours", "instances", _COLOURS["ours"], detail=True, full=True),
-        "ours, twice, full": Line("ours", "instances", _COLOURS["twice"], detail=True, share=2.0, full=True),
+        "SLA": Line("sla", quantity, _COLOURS["SLA"]),
+        "EAA": Line("eaa", quantity, _COLOURS["EAA"]),
+        "approx": Line("guess", quantity, _COLOURS["approx"]),
+        "promises": Line("promises", quantity, _COLOURS["ours"]),
+        "ours": Line("ours", quantity, _COLOURS["ours"]),
+        "ours, twice": Line("ours", quantity, _COLOURS["twice"], share=2.0),
+        "asked": Line("asked", quantity, _COLOURS["ours"], full=True),
+        "asked, told": Line("asked", "estimated", _COLOURS["twice"], detail=True, full=True),
     }
-    return {name: lines[name] for name in names}
+    plain = {name: name.removesuffix(", full") for name in names}
+    return {name: replace(lines[of], detail=True, full=True) if name != of else lines[name] for name, of in plain.items()}
 
 
-def _accuracy(quantity: str, *names: str) -> dict[str, Line]:
-    """The same lines' precision or error."""
-    lines = _memory(*names)
-    return {
-        name: Line(line.algorithm, quantity, line.colour, detail=line.detail, share=line.share, full=line.full)
-        for name, line in lines.items()
-    }
+_SHOWN = {
+    "instances": ("", "What is held", "tuples or instances"),
+    "precision": ("-precision", "Precision", "precision"),
+    "error": ("-error", "Error of scores", "mean difference of scores, rank by rank; the largest value is 1"),
+    "relative": (
+        "-relative",
+        "Error of scores as a share of them",
+        "mean difference of scores, rank by rank, by the right score",
+    ),
+}
 
 
+def _shown(name: str, by: str, shown: dict[str, tuple[str, tuple[str, ...]]], **more: Any) -> Iterator[AcrossStreams]:
+    """The same runs, looked at for several quantities: of each, in which table it is, and its lines."""
+    figures, notes = more.pop("figures", {}), more.pop("notes", {})
+    for quantity, (table, names) in shown.items():
+        suffix, what, unit = _SHOWN[quantity]
+        yield AcrossStreams(
+            name=f"cikm09-{name}{suffix}",
+            paper="CIKM09",
+            table=table,
+            title=f"{what} by {by}",
+            unit=unit,
+            series=_lines(quantity, *names),
+            figures={data: lines[quantity] for data, lines in figures.items()},
+            notes=notes.get(quantity, ()),
+            axes=_AXES,
+            **{"logarithmic": quantity == "instances", **more},
+        )
+
+
+_EXACT = ("EAA", "EAA, full")
+_BY_WINDOW = ("approx", "promises", "approx, full", "promises, full")
+_WITHIN = ("approx", "ours", "ours, twice", "approx, full", "ours, full", "ours, twice, full")
+_SERVED = ("approx", "ours", "approx, full")
 _ASKED = tuple(Column("p", f"{p:g}", p, quick=p in (0.8, 0.9)) for p in (0.7, 0.8, 0.9, 0.95))
 _SOON = {
     "synthetic": SYNTHETIC,
@@ -101,7 +129,6 @@ _APART = (
     "soon: attributes of an object arrive within some 150 tuples, as in synthetic, and more of them do; late: up to a window "
     "apart; 40 windows, 4 runs where a precision is asked for"
 )
-_GUESSES = ("approx", "ours", "ours, twice", "approx, full", "ours, full", "ours, twice, full")
 
 EXPERIMENTS = (
     Intervals(
@@ -122,177 +149,83 @@ EXPERIMENTS = (
         axes=_AXES,
         notes=("intervals 0.1 wide where n varies, 1000 scores where their width does; 100 runs",),
     ),
-    AcrossStreams(
-        name="cikm09-fig5-window",
-        paper="CIKM09",
-        table="Figure 5 a",
-        title="What is held by window size, 3 streams, k = 10, ξ = 0.5",
-        unit="tuples or instances",
+    *_shown(
+        "fig5-window",
+        "window size, 3 streams, k = 10, ξ = 0.5",
+        {"instances": ("Figure 5 a", ("SLA", *_EXACT, *_BY_WINDOW)), "precision": ("Figure 5 b", _BY_WINDOW)},
         data={"synthetic": SYNTHETIC},
-        series=_memory("SLA", "EAA", "approx", "EAA, full", "approx, full"),
         columns=_WINDOWS,
         logarithmic=False,
         spaced=True,
-        axes=_AXES,
+        notes={"precision": ("the paper's is between 0.80 and 0.84",)},
     ),
-    AcrossStreams(
-        name="cikm09-fig5-window-precision",
-        paper="CIKM09",
-        table="Figure 5 b",
-        title="Precision by window size, 3 streams, k = 10, ξ = 0.5",
-        unit="precision",
-        data={"synthetic": SYNTHETIC},
-        series=_accuracy("precision", "approx", "approx, full"),
-        columns=_WINDOWS,
-        logarithmic=False,
-        axes=_AXES,
-        notes=("the paper's is between 0.80 and 0.84",),
-    ),
-    AcrossStreams(
-        name="cikm09-fig5-xi",
-        paper="CIKM09",
-        table="Figure 5 c",
-        title="What is held by correlation, 2 streams, k = 10",
-        unit="tuples or instances",
+    *_shown(
+        "fig5-xi",
+        "correlation, 2 streams, k = 10",
+        {"instances": ("Figure 5 c", ("SLA", *_EXACT, *_BY_WINDOW)), "precision": ("Figure 5 d", _BY_WINDOW)},
         data={"half": HALF, "whole": WHOLE},
-        series=_memory("SLA", "EAA", "approx", "EAA, full", "approx, full"),
         columns=_XIS,
         streams=2,
         logarithmic=False,
-        axes=_AXES,
-        notes=("the paper's approx falls from 115 to 75 at W = 500, from 130 to 84 at W = 1000",),
+        notes={"instances": ("the paper's approx falls from 115 to 75 at W = 500, from 130 to 84 at W = 1000",)},
     ),
-    AcrossStreams(
-        name="cikm09-fig5-xi-precision",
-        paper="CIKM09",
-        table="Figure 5 d",
-        title="Precision by correlation, 2 streams, k = 10",
-        unit="precision",
-        data={"half": HALF, "whole": WHOLE},
-        series=_accuracy("precision", "approx", "approx, full"),
-        columns=_XIS,
-        streams=2,
-        logarithmic=False,
-        axes=_AXES,
-    ),
-    AcrossStreams(
-        name="cikm09-tables12",
-        paper="CIKM09",
-        table="Tables 1 and 2",
-        title="What is held by streams and k, W = 1000, ξ = 0.5",
-        unit="instances",
-        data={"synthetic": SYNTHETIC},
-        series=_memory("EAA", "EAA, full", *_GUESSES),
-        columns=_TABLES,
-        figures={"synthetic": {"EAA": _EAA, "approx": _APPROX, "ours": _APPROX}},
-        room=_APPROX,
-        axes=_AXES,
-        notes=("the paper's figures beside ours are what it is told to keep within",),
-    ),
-    AcrossStreams(
-        name="cikm09-tables12-precision",
-        paper="CIKM09",
-        table="Tables 1 and 2",
-        title="Precision by streams and k, W = 1000, ξ = 0.5",
-        unit="precision",
-        data={"synthetic": SYNTHETIC},
-        series=_accuracy("precision", *_GUESSES),
-        columns=_TABLES,
-        figures={"synthetic": {"approx": _PRECISION, "ours": _PRECISION}},
-        room=_APPROX,
-        logarithmic=False,
-        axes=_AXES,
-    ),
-    AcrossStreams(
-        name="cikm09-tables12-error",
-        paper="CIKM09",
-        table="Tables 1 and 2",
-        title="Error of scores by streams and k, W = 1000, ξ = 0.5",
-        unit="mean difference of scores, rank by rank",
-        data={"synthetic": SYNTHETIC},
-        series=_accuracy("error", "approx", "ours", "ours, twice"),
-        columns=_TABLES,
-        figures={"synthetic": {"approx": _ERROR, "ours": _ERROR, "ours, twice": _ERROR}},
-        room=_APPROX,
-        logarithmic=False,
-        axes=_AXES,
-    ),
-    AcrossStreams(
-        name="cikm09-asked",
-        paper="CIKM09",
-        table="Beyond",
-        title="What is held when a precision is asked for, W = 1000, 3 streams, k = 10",
-        unit="instances",
-        data=_SOON,
-        series=_memory("EAA, full", "approx, full", "asked"),
-        columns=_ASKED,
-        windows=40,
-        logarithmic=False,
-        axes=_AXES,
-        notes=(_APART,),
-    ),
-    AcrossStreams(
-        name="cikm09-asked-precision",
-        paper="CIKM09",
-        table="Beyond",
-        title="Precision reached, and as the algorithm tells it",
-        unit="precision",
-        data=_SOON,
-        series={
-            "asked": Line("asked", "precision", _COLOURS["ours"], full=True),
-            "asked, told": Line("asked", "estimated", _COLOURS["twice"], detail=True, full=True),
+    *_shown(
+        "tables12",
+        "streams and k, W = 1000, ξ = 0.5",
+        {
+            "instances": ("Tables 1 and 2", (*_EXACT, *_WITHIN)),
+            "precision": ("Tables 1 and 2", _WITHIN),
+            "error": ("Tables 1 and 2", _WITHIN),
+            "relative": ("Tables 1 and 2", _WITHIN),
         },
+        data={"synthetic": SYNTHETIC},
+        columns=_TABLES,
+        figures={
+            "synthetic": {
+                "instances": {"EAA": _EAA, "approx": _APPROX, "ours": _APPROX},
+                "precision": {"approx": _PRECISION, "ours": _PRECISION},
+                "error": {"approx": _ERROR, "ours": _ERROR, "ours, twice": _ERROR},
+                "relative": {"approx": _ERROR, "ours": _ERROR},
+            }
+        },
+        room=_APPROX,
+        notes={
+            "instances": ("the paper's figures beside ours are what it is told to keep within",),
+            "relative": ("the paper calls its error relative and prints the formula of a difference",),
+        },
+    ),
+    *_shown(
+        "asked",
+        "the precision asked for, W = 1000, 3 streams, k = 10",
+        {
+            "instances": ("Beyond", ("EAA, full", "approx, full", "asked")),
+            "precision": ("Beyond", ("asked", "asked, told")),
+        },
+        data=_SOON,
         columns=_ASKED,
         windows=40,
         logarithmic=False,
-        axes=_AXES,
-        notes=(_APART,),
+        notes=dict.fromkeys(_SHOWN, (_APART,)),
     ),
-    AcrossStreams(
-        name="cikm09-tables34",
-        paper="CIKM09",
-        table="Tables 3 and 4",
-        title="What is held by servers and window, k = 20",
-        unit="instances",
+    *_shown(
+        "tables34",
+        "servers and window, k = 20",
+        {
+            "instances": ("Tables 3 and 4", (*_EXACT, *_SERVED)),
+            "precision": ("Tables 3 and 4", _SERVED),
+            "error": ("Tables 3 and 4", _SERVED),
+        },
         data={"requests": REQUESTS},
-        series=_memory("EAA", "approx", "ours", "EAA, full", "approx, full"),
         columns=_SERVERS,
-        figures={"requests": {"EAA": (217.46, 250, 250, 217.46, 310.66, 407.09), "approx": _SERVER_ROOM}},
+        figures={
+            "requests": {
+                "instances": {"EAA": (217.46, 250, 250, 217.46, 310.66, 407.09), "approx": _SERVER_ROOM},
+                "precision": {"approx": _SERVER_PRECISION, "ours": _SERVER_PRECISION},
+                "error": {"approx": _SERVER_ERROR, "ours": _SERVER_ERROR},
+            }
+        },
         room=_SERVER_ROOM,
         streams=2,
         k=20,
-        axes=_AXES,
-    ),
-    AcrossStreams(
-        name="cikm09-tables34-precision",
-        paper="CIKM09",
-        table="Tables 3 and 4",
-        title="Precision by servers and window, k = 20",
-        unit="precision",
-        data={"requests": REQUESTS},
-        series=_accuracy("precision", "approx", "ours", "approx, full"),
-        columns=_SERVERS,
-        figures={"requests": {"approx": _SERVER_PRECISION, "ours": _SERVER_PRECISION}},
-        room=_SERVER_ROOM,
-        streams=2,
-        k=20,
-        logarithmic=False,
-        axes=_AXES,
-    ),
-    AcrossStreams(
-        name="cikm09-tables34-error",
-        paper="CIKM09",
-        table="Tables 3 and 4",
-        title="Error of scores by servers and window, k = 20",
-        unit="mean difference of scores, rank by rank; the largest value is 1",
-        data={"requests": REQUESTS},
-        series=_accuracy("error", "approx", "ours", "approx, full"),
-        columns=_SERVERS,
-        figures={"requests": {"approx": _SERVER_ERROR, "ours": _SERVER_ERROR}},
-        room=_SERVER_ROOM,
-        streams=2,
-        k=20,
-        logarithmic=False,
-        axes=_AXES,
     ),
 )

@@ -15,8 +15,12 @@ import skyband as sb
 from across_harness import SENT, Sent, expected, feed, made, question, right, tuples_of
 from across_reference import counting, ranked
 from skyband.algorithms import correlation
-from skyband.kernels import across_budget, samples
+from skyband.kernels import samples
+from skyband.kernels.across_returns import no_returns
+from skyband.kernels.across_tables import Tuples
 from skyband.results import PRECISION
+
+GUESSING = ("eaa-approximate", "eaa-estimate")
 
 
 def hashes(objects: np.ndarray) -> np.ndarray:
@@ -27,7 +31,7 @@ def saw(streams: int, stream: np.ndarray, obj: np.ndarray, size: int) -> samples
     """A sample that has seen tuples, a window of `size` moving over them."""
     sample = samples.no_sample(streams)
     reach = np.maximum(np.arange(len(obj)) + 1 - size, 0)
-    samples.see(sample, stream, hashes(obj), reach, 0, 0, len(obj))
+    samples.see(sample, no_returns(streams, False), Tuples(obj, stream, np.zeros(len(obj)), reach, hashes(obj)), 0, 0, len(obj))
     return sample
 
 
@@ -64,7 +68,8 @@ def test_large_windows_are_sampled_and_the_sample_grows_back() -> None:
     level, now = int(sample.marks[samples.LEVEL]), rows
     for _ in range(20):  # few objects from now on: a smaller share need not be left out any more
         few = generator.integers(0, 50, 100)
-        samples.see(sample, np.zeros(100, np.int64), hashes(few), np.full(100, now - 50), now, now, now + 100)
+        tuples = Tuples(few, np.zeros(100, np.int64), np.zeros(100), np.full(100, now - 50), hashes(few))
+        samples.see(sample, no_returns(2, False), tuples, now, now, now + 100)
         now += 100
         samples.widen(sample, now - 100, now)
     assert sample.marks[samples.LEVEL] < level
@@ -86,9 +91,10 @@ def test_many_streams_are_looked_at_in_pairs() -> None:
     obj, stream = np.tile(np.arange(40), streams), np.repeat(np.arange(streams), 40)
     assert correlation.chances(saw(streams, stream, obj, 1000), 0) == pytest.approx(np.ones((streams, streams)))
     query = question(2, 100, 1, streams, repeats=1)
-    algorithm = made("eaa-approximate", query)
-    feed(algorithm, query, [(int(o), int(x), 0.5) for o, x in zip(obj, stream, strict=True)])
-    algorithm.check_invariants()
+    for name in GUESSING:
+        algorithm = made(name, query)
+        feed(algorithm, query, [(int(o), int(x), 0.5) for o, x in zip(obj, stream, strict=True)])
+        algorithm.check_invariants()
 
 
 def test_occurrences_are_tuples_by_objects() -> None:
@@ -104,24 +110,12 @@ def test_stretches_stay_few_and_forget() -> None:
     assert len(held.number) <= 513 and held.tuples.sum() == pytest.approx(310_000, rel=0.01)
 
 
-def test_how_long_objects_are_alone() -> None:
-    """By hand: a window of 8 tuples, now 8. Of the objects seen once, 1 was seen again after 2, 2 after 5; 3 and 4 were not."""
-    stream, obj = np.array([0, 0, 1, 0, 0, 0, 1]), np.array([1, 2, 1, 3, 9, 4, 2])
-    stream[4] = -1
-    shares = correlation.alone(saw(2, stream, obj, 8), 0, 8)
-    at = [across_budget.age_of(age, 8) for age in (2, 5)]
-    assert shares[1, 0] == shares[1, at[0]] == 1.0
-    assert shares[1, at[0] + 1] == shares[1, at[1]] == 3 / 4  # all four were told of: 4 left, 3 of them stayed alone
-    assert shares[1, -1] == 3 / 4 * 1 / 2  # 2 and 3 were alone as long, 4 too short a time to tell
-    assert (shares[[0, 2]] == 1.0).all()
-
-
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_full_margin_guesses_nothing() -> None:
     query = question(5, 300, 20, 3, repeats=1)
-    algorithm = made("eaa-approximate", query, margin=1.0)
+    algorithm = made("eaa-estimate", query, margin=1.0)
     assert feed(algorithm, query, SENT) == expected(query, SENT)
     algorithm.check_invariants()
 
@@ -138,7 +132,7 @@ def test_a_full_margin_is_exact_whatever_is_known(data: st.DataObject) -> None:
     values = generator.random(rows) * (1.0 if high == 1.0 else np.linspace(0, 3, rows) ** 2)
     columns = (generator.integers(0, data.draw(st.sampled_from([12, 80])), rows), generator.integers(0, 3, rows), values)
     sent = [(int(o), int(x), float(v)) for o, x, v in zip(*columns, strict=True)]
-    margin, exact = made("eaa-approximate", query, high, margin=1.0), made("eaa", query, high)
+    margin, exact = made("eaa-estimate", query, high, margin=1.0), made("eaa", query, high)
     assert feed(margin, query, sent) == expected(query, sent) == feed(exact, query, sent)
     margin.tidy()
     assert margin.candidates == exact.candidates
@@ -148,7 +142,7 @@ def test_guessing_saves_memory_and_is_mostly_right() -> None:
     query = question(5, 600, 20, 3, repeats=1)
     sizes, shares = [], []
     for margin in (-0.5, 0.0, 1.0):
-        algorithm = made("eaa-approximate", query, margin=margin)
+        algorithm = made("eaa-estimate", query, margin=margin)
         shares.append(right(algorithm, query, SENT, 40))
         algorithm.check_invariants()
         sizes.append(algorithm.candidates)
@@ -156,14 +150,9 @@ def test_guessing_saves_memory_and_is_mostly_right() -> None:
     assert shares[1] > 0.9 and shares[2] == 1.0
 
 
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"margin": -1.0},
-    {"margin": -0.5, "ahead": 2},
-    {"precision": 0.6},
-    {"memory": 4},
-    {"memory": 12},
-    {"margin": 1.0},
+OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    *(("eaa-approximate", options) for options in ({}, {"precision": 0.6}, {"memory": 4}, {"memory": 12})),
+    *(("eaa-estimate", {"margin": margin}) for margin in (-1.0, 0.0, 1.0)),
 ]
 
 
@@ -188,24 +177,24 @@ def test_no_score_is_overstated(data: st.DataObject) -> None:
     combine = data.draw(st.sampled_from(["sum", "mean", "max"]))
     streams, k = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
     query = question(k, size, data.draw(st.integers(1, size)), streams, combine=combine, aggregate=aggregate, repeats=repeats)
-    options = data.draw(st.sampled_from(OPTIONS))
+    name, options = data.draw(st.sampled_from(OPTIONS))
     high = data.draw(st.sampled_from([1.0, 1.0, math.inf]))
     generator = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     rows, objects = 200, data.draw(st.sampled_from([3, 12, 60]))
     columns = (generator.integers(0, objects, rows), generator.integers(-1, streams, rows), generator.random(rows))
     sent = [(int(o), int(x), float(v)) for o, x, v in zip(*columns, strict=True)]
-    algorithm, found = made("eaa-approximate", query, high, pace=1, **options), []
+    algorithm, found = made(name, query, high, pace=1, **options), []
     for upto in [*sorted(data.draw(st.lists(st.integers(1, rows), max_size=3))), rows]:
         found += feed(algorithm, query, sent[:upto])
-        again = made("eaa-approximate", query, high, pace=1, **options)
+        again = made(name, query, high, pace=1, **options)
         again.restore(algorithm.snapshot())
         algorithm = again
     assert overstated(query, sent, found) == []
 
 
-@pytest.mark.parametrize("options", ["", "(memory=12)", "(margin=-0.3)", "(margin=1)"])
+@pytest.mark.parametrize("named", ["eaa-approximate", "eaa-approximate(memory=12)", "eaa-estimate", "eaa-estimate(margin=1)"])
 @pytest.mark.parametrize("repeats", [1, 2, None])
-def test_the_monitor_overstates_no_score(options: str, repeats: int | None, tmp_path: Path) -> None:
+def test_the_monitor_overstates_no_score(named: str, repeats: int | None, tmp_path: Path) -> None:
     """Keys are forgotten and given new numbers while objects come again and again; half way the monitor is saved and loaded."""
     generator = np.random.default_rng(5)
     rows = 12_000
@@ -213,7 +202,7 @@ def test_the_monitor_overstates_no_score(options: str, repeats: int | None, tmp_
     stream, value = generator.integers(0, 3, rows), generator.random(rows)
     query = sb.TopKAcross(
         name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(500, 50),
-        ranges=(0, 1), repeats=repeats, algorithm=f"eaa-approximate{options}", emit="snapshots",
+        ranges=(0, 1), repeats=repeats, algorithm=named, emit="snapshots",
     )  # fmt: skip
     monitor, told = sb.Monitor([query]), []
     for begin in range(0, rows, 1500):
@@ -229,16 +218,8 @@ def test_the_monitor_overstates_no_score(options: str, repeats: int | None, tmp_
     sent = [(int(o), int(x), float(v)) for o, x, v in zip(obj, stream, value, strict=True)]
     answers = [(end, *(tuple(column) for column in zip(*ranks, strict=True))) for end, ranks in found.items()]
     assert len(answers) == rows // 50 and overstated(asked, sent, answers) == []
-    if options == "(margin=1)":
+    if named == "eaa-estimate(margin=1)":
         assert answers == expected(asked, sent)
-
-
-def test_looking_ahead_forgets_what_is_new_and_poor() -> None:
-    query = question(5, 600, 20, 3, repeats=1)
-    plain, ahead = (made("eaa-approximate", query, ahead=ranks) for ranks in (0, 20))
-    assert right(ahead, query, SENT, 40) > 0.8
-    feed(plain, query, SENT)
-    assert ahead.candidates < 0.9 * plain.candidates
 
 
 def test_exact_answers_carry_no_precision() -> None:

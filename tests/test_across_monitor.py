@@ -98,7 +98,7 @@ def test_the_monitor_says_what_the_reference_says(scenario: tuple[Any, ...]) -> 
             assert (monitor.stats(name)["late"], monitor.stats(name)["nulls"]) == (standing.late, standing.nulls)
 
 
-@pytest.mark.parametrize("algorithm", ["sla", "eaa", "eaa-approximate", "eaa-approximate(margin=0.3)"])
+@pytest.mark.parametrize("algorithm", ["sla", "eaa", "eaa-approximate", "eaa-estimate(margin=0.3)"])
 def test_many_pushes_are_one_push(algorithm: str) -> None:
     generator = np.random.default_rng(3)
     rows = 3000
@@ -246,7 +246,7 @@ def test_keys_of_any_kind_come_back_as_they_were(keys: pa.Array) -> None:
 
 
 def test_keys_no_longer_in_the_window_are_forgotten() -> None:
-    for algorithm in ("sla", "eaa", "eaa-approximate"):
+    for algorithm in ("sla", "eaa", "eaa-approximate", "eaa-estimate"):
         monitor = sb.Monitor([ask(sb.CountWindow(100, 10), algorithm=algorithm, ranges=(0, 1), repeats=1)])
         generator = np.random.default_rng(1)
         for push in range(60):
@@ -312,7 +312,7 @@ def test_state_survives_a_file_and_a_cancelled_query_is_gone(tmp_path: Path) -> 
         ({"repeats": 0}, "repeats must be a whole number"),
         ({"precision": 1.0}, "above 0 and below 1"),
         ({"precision": 0.9, "algorithm": "eaa"}, "'eaa' is exact"),
-        ({"precision": 0.9, "algorithm": "eaa-approximate(margin=0.1)"}, "one of the two"),
+        ({"precision": 0.9, "algorithm": "eaa-estimate(margin=0.1)"}, "precision is for 'eaa-approximate'"),
         ({"algorithm": "strict"}, "does not rank objects across streams"),
         ({"algorithm": "nonsense"}, "unknown algorithm"),
         ({"algorithm": "eaa", "aggregate": "latest"}, "only grow"),

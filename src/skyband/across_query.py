@@ -46,7 +46,7 @@ class TopKAcross:
     repeats    of an object's rows in one stream only the first so many count, the others are counted and left out; None:
                all count
     precision  the share of the answers that should be right, on average; None asks for exact answers
-    emit, algorithm   as for `TopK`; algorithms "sla", "eaa" and "eaa-approximate"
+    emit, algorithm   as for `TopK`; algorithms "sla", "eaa", "eaa-approximate" and "eaa-estimate"
     """
 
     name: str
@@ -184,15 +184,16 @@ class TopKAcross:
         named, options = settled(self.settled_algorithm)
         if named.family != "across":
             raise QueryError(
-                f"{self.algorithm!r} does not rank objects across streams; use 'sla', 'eaa', 'eaa-approximate', 'auto'"
+                f"{self.algorithm!r} does not rank objects across streams; use 'sla', 'eaa', 'eaa-approximate', 'eaa-estimate' "
+                "or 'auto'"
             )
         if self.precision is not None and named.exact:
             raise QueryError(f"precision={self.precision!r} asks for an approximate answer and {self.algorithm!r} is exact")
-        if self.precision is not None and "margin" in options:
-            raise QueryError("precision sets the margin by itself; give one of the two")
+        if self.precision is not None and named.name != "eaa-approximate":
+            raise QueryError(f"precision is for 'eaa-approximate', which finds out how to reach it, not for {self.algorithm!r}")
         if "memory" in options:
-            if self.precision is not None or "margin" in options:
-                raise QueryError("what is kept follows from one of memory, margin and precision; give that one")
+            if self.precision is not None:
+                raise QueryError("what is kept follows from memory or from precision; give one of the two")
             if options["memory"] < self.k:
                 raise QueryError(
                     f"memory={options['memory']} instances cannot hold the best {self.k} objects; ask for at least {self.k}"

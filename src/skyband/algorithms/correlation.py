@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels import samples
-from skyband.kernels.across_budget import AGES
 
 JOINT = 8  # streams of which all sets are looked at
 _WIDTH, _MOST_STRETCHES = 256, 512
@@ -108,20 +107,3 @@ def chances(sample: samples.Sample, first: int) -> np.ndarray:
             elif some.bit_count() > 1:
                 table[some, y] = max(table[part, y] for part in fewer if not part >> y & 1)
     return table
-
-
-def alone(sample: samples.Sample, first: int, now: int) -> np.ndarray:
-    """[streams + 1, AGES + 1]: of the objects seen in so many streams, the share seen in no other before an age, as the window
-    from `first` up to `now` has it (product-limit: those seen not long ago tell of what came so far)."""
-    streams, span = sample.last.shape[1], max(now - first, 1)
-    zeros = (np.uint64(1) << np.uint64(samples.level_for(sample, first))) - np.uint64(1)
-    times = sample.last[(sample.used > 0) & (sample.hash & zeros == 0)]
-    times = np.sort(np.where(times >= first, times, now), axis=1)  # those not seen come last
-    shares = np.ones((streams + 1, AGES + 1))
-    for m in range(1, streams):
-        since, then = times[times[:, m - 1] < now][:, [m - 1, m]].T
-        age = np.clip(AGES + np.floor(2 * np.log2(np.maximum(then - since, 1) / span)), 0, AGES - 1).astype(np.int64)
-        seen = np.bincount(age[then < now], minlength=AGES)
-        told = np.cumsum(np.bincount(age, minlength=AGES)[::-1])[::-1]
-        shares[m, 1:] = np.cumprod(1.0 - seen / np.maximum(told, 1))
-    return shares

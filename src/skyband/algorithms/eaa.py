@@ -29,7 +29,8 @@ import numpy as np
 from skyband.algorithms.across import Across, AcrossPlan, grown, more_objects
 from skyband.errors import QueryError
 from skyband.kernels import across_instances as kernel
-from skyband.kernels.across_budget import Budget
+from skyband.kernels.across_promise import Promises
+from skyband.kernels.across_returns import no_outlook, no_returns
 from skyband.kernels.across_tables import LATEST, NEVER, Answers, Tuples, no_ranking
 from skyband.kernels.across_witness import TALLY, Witnesses
 from skyband.kernels.across_worth import Guess
@@ -39,9 +40,10 @@ from skyband.layout import grows
 _FIRST_ROOM = 64
 _HELD = ("ordinal", "obj", "current", "best", "values", "older", "least", "doubted")
 _FLOORS = ("floor_time", "floor_obj", "floor")
-_UNBOUNDED = Budget(0, 0, 0, 0, np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((2, 1)))
-NOBODY = Witnesses(0, np.zeros(1), np.ones(1, np.int64), np.zeros(TALLY))
-CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0, np.zeros(1), NOBODY, _UNBOUNDED)
+NOBODY = Witnesses(0, np.zeros(TALLY))
+_FORGOTTEN = (np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(2), np.zeros((2, 1)))
+NOTHING = Promises(0, 0, 0, np.zeros(1), np.zeros(1, np.int64), no_outlook(no_returns(1, True)), *_FORGOTTEN)
+CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), NOBODY, NOTHING)
 
 
 def check_aggregate(aggregate: int, repeats: int) -> None:
@@ -58,7 +60,7 @@ class Instances(Across):
 
     growing = grows("held", room=_HELD, floors=_FLOORS)
 
-    def __init__(self, plan: AcrossPlan, pace: int = kernel.LEAST_SWEEP, ahead: int = 0) -> None:
+    def __init__(self, plan: AcrossPlan, pace: int = kernel.LEAST_SWEEP, levels: int = 0) -> None:
         check_aggregate(plan.aggregate, plan.repeats)
         super().__init__(plan)
         self.guess = CERTAIN
@@ -75,8 +77,8 @@ class Instances(Across):
             floor_time=np.zeros(3 * room, np.int64),
             floor_obj=np.zeros(3 * room, np.int64),
             floor=np.zeros(3 * room),
-            level=np.zeros(k + ahead),
-            level_obj=np.zeros(k + ahead, np.int64),
+            level=np.zeros(max(levels, k)),
+            level_obj=np.zeros(max(levels, k), np.int64),
             marks=np.zeros(kernel.MARKS, np.int64),
         )
         self.held.marks[[kernel.STALE, kernel.OLDEST, kernel.REFRESH, kernel.PACE]] = 1, NEVER, NEVER, pace

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.across_budget import forget_least, objects_above, stand_on_instances, weigh
+from skyband.kernels.across_promise import forget_least, objects_above, refill, stand_on_instances
 from skyband.kernels.across_tables import (
     ANY_NUMBER,
     LARGEST,
@@ -24,7 +24,7 @@ from skyband.kernels.across_tables import (
     place_of_object,
     remove_ranked,
 )
-from skyband.kernels.across_witness import count_witnesses, forget_unpromising
+from skyband.kernels.across_witness import count_ranked, forget_unpromising
 from skyband.kernels.across_worth import best_of, guess_of
 from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
@@ -58,14 +58,12 @@ class Instances(NamedTuple):
     values: np.ndarray  # float64 [room, streams]: of the tuples from this one on
     older: np.ndarray  # int64 [room]: place of the object's next older instance; -1: there is none
     least: np.ndarray  # float64 [room]: the least it has promised, at most 1; where a precision is asked for
-    doubted: (
-        np.ndarray
-    )  # uint8 [room]: a witness's: bit 0: it would have been forgotten; bit 1: it has ranked; others: its depth
+    doubted: np.ndarray  # uint8 [room]: bit 0: but for being a witness's it were forgotten; 1: it has ranked; others: its depth
     floor_time: np.ndarray  # int64 [3 room]: ordinal of an instance, increasing
     floor_obj: np.ndarray  # int64 [3 room]
     floor: np.ndarray  # float64 [3 room]: its score
-    level: np.ndarray  # float64 [k + ahead]: how high the best objects met on a walk stand, highest first
-    level_obj: np.ndarray  # int64 [k + ahead]
+    level: np.ndarray  # float64 [k, more where promises count]: how high the best objects met on a walk stand, highest first
+    level_obj: np.ndarray  # int64 [the same]
     marks: np.ndarray  # int64 [MARKS]
 
 
@@ -164,25 +162,24 @@ def _set_floor(held, time, obj, score):
 @tiny
 def _is_guessing(guess):
     """Is anything forgotten that might still rank? A full margin forgets nothing, whatever is known of values and repeats."""
-    return guess.on != 0 and (guess.margin[0] < 1.0 or guess.budget.on != 0)
+    return guess.on != 0 and (guess.margin[0] < 1.0 or guess.promises.on != 0)
 
 
 @lean
 def _is_pruned(held, objects, at, level, rule, guess):
     """Can the instance no longer reach the level, or is it not expected to?"""
     certain = held.best[at] < level
-    if certain or not _is_guessing(guess) or guess.budget.on:
+    if certain or not _is_guessing(guess) or guess.promises.on:
         return certain
-    likely = guess_of(held.values, at, objects.count, held.obj[at], rule, guess)
-    return likely < level or likely < guess.bar[0]
+    return guess_of(held.values, at, objects.count, held.obj[at], rule, guess) < level
 
 
 @lean
 def sweep(held, objects, rule, guess):
     """Drop the instances that have expired and those that k newer objects outrank for good. O(instances)."""
-    marks, k, wide = held.marks, rule.k, rule.k + guess.ahead
+    marks, k, wide, promises = held.marks, rule.k, held.level.shape[0], guess.promises
     marks[WALK] += 1
-    walk, size, reach = marks[WALK], 0, marks[REACH]
+    walk, size, reach, now = marks[WALK], 0, marks[REACH], marks[TAKEN]
     stop = marks[STOP]
     first = stop
     while first > 0 and held.ordinal[first - 1] >= reach:
@@ -192,18 +189,16 @@ def sweep(held, objects, rule, guess):
         if _is_pruned(held, objects, first, level, rule, guess):
             held.best[first] = np.nan
             continue
-        if guess.budget.on:
-            guess.budget.worth[0, first] = objects_above(held.level, size, score)
+        if promises.on:
+            promises.worth[0, first] = objects_above(held.level, size, score)
         if size < wide or score >= held.level[wide - 1]:
             size = _raise_level(held, objects, size, wide, obj, score, walk)
-    if guess.ahead > 0:
-        guess.bar[0] = held.level[wide - 1] if size == wide else -np.inf
-    if guess.budget.on:
-        weigh(held, objects, first, stop, marks[TAKEN], reach, size, rule, guess.budget)
-        if guess.witnesses.on:
-            forget_unpromising(held, objects, first, stop, guess.budget.worth[0], guess.witnesses)
+    if promises.on:
+        refill(promises, held.level, size, rule)
+        if promises.most > 0:
+            forget_least(held, objects, first, stop, reach, now, size, rule, promises)
         else:
-            forget_least(held, first, stop, guess.budget)
+            forget_unpromising(held, objects, first, stop, reach, now, size, rule, promises, guess.witnesses)
     for at in range(stop):
         objects.head[held.obj[at]] = -1
     if _is_guessing(guess) and rule.repeats == ANY_NUMBER:
@@ -220,7 +215,7 @@ def sweep(held, objects, rule, guess):
             objects.head[obj] = kept
             kept += 1
     marks[STOP], marks[SINCE] = kept, 0
-    if guess.budget.on:
+    if promises.on:
         marks[FLOORS] = marks[KEPT] = stand_on_instances(held, kept)
         marks[STALE] = 1
 
@@ -297,7 +292,7 @@ def take(held, objects, top, tuples, begin, end, rule, guess):
         if stream < 0:
             marks[TAKEN] = ordinal + 1
             continue
-        if guess.budget.most == 0 and marks[SINCE] >= max(marks[PACE], marks[STOP] >> 3):
+        if guess.promises.most == 0 and marks[SINCE] >= max(marks[PACE], marks[STOP] >> 3):
             sweep(held, objects, rule, guess)
         if marks[STOP] == room:
             return False
@@ -310,7 +305,7 @@ def take(held, objects, top, tuples, begin, end, rule, guess):
             if objects.ranked[obj] or size < rule.k or score >= top.score[size - 1]:
                 marks[STALE] = 1
             marks[SINCE] += 1
-            if guess.budget.most > 0 and marks[STOP] > guess.budget.most:
+            if guess.promises.most > 0 and marks[STOP] > guess.promises.most:
                 sweep(held, objects, rule, guess)
             if marks[FLOORS] > 2 * marks[KEPT] + 4 * rule.k + 64 or marks[FLOORS] + marks[STOP] >= held.floor.shape[0]:
                 weed_floors(held, objects, rule.k, marks[REACH])
@@ -372,5 +367,5 @@ def run(held, objects, top, found, tuples, begin, windows, start, used, answers,
         else:
             answers.begin[at], answers.size[at] = used, SAME
         if guess.witnesses.on:
-            count_witnesses(held, objects, top, guess.witnesses)
+            count_ranked(held, objects, top, guess.witnesses)
     return windows.end.shape[0], used

@@ -16,9 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.across_promise import promise_of
 from skyband.kernels.jit import lean, tiny
 
 STEPS = 64  # thresholds that are told apart, four for each halving of the promise
+LEAST = 2.0 ** (-STEPS / 4)
 
 # places in Witnesses.tally, after those of the steps
 RANKED = STEPS  # ranks of witnesses' instances in windows answered
@@ -26,29 +28,28 @@ LOST = STEPS + 1  # those of them that were forgotten, had they not been witness
 DISTINCT = STEPS + 2  # the instances in these ranks, each once
 TALLY = STEPS + 3
 
+ONE_IN = 8  # objects is a witness
 DEEPEST = 3  # of witnesses' instances far below the threshold one in 2^depth is kept
 _DEPTH = 2  # bits of Instances.doubted from this one on: how deep it has been
 
 
 class Witnesses(NamedTuple):
-    """Which objects are witnesses, and what they tell."""
+    """What witnesses tell."""
 
     on: int  # 0: nobody asked for a precision
-    threshold: np.ndarray  # float64 [1]: an instance that promises less is forgotten; 0: none is
-    one_in: np.ndarray  # int64 [1]: one object in so many is a witness
-    tally: np.ndarray  # float64 [TALLY]: first, ranks of witnesses' instances by the least they had promised before
+    tally: np.ndarray  # float64 [TALLY]: first, ranks of instances by the least they had promised before
 
 
 @tiny
-def is_witness(life, one_in):
+def is_witness(life, depth):
     """One life in so many, chosen at random but the same way every time."""
-    return ((life & 0xFFFFFFFF) * 1640531527 >> 20) % one_in == 0
+    return ((life & 0xFFFFFFFF) * 1640531527 >> 20) & ((ONE_IN << depth) - 1) == 0
 
 
 @tiny
 def step_of(promise):
     """Which step a promise is on: the first ones are the largest promises."""
-    if promise <= 2.0 ** (-STEPS / 4):
+    if promise <= LEAST:
         return STEPS - 1
     return min(max(int(-4.0 * math.log2(promise)), 0), STEPS - 1)
 
@@ -63,45 +64,52 @@ def depth_of(promise, threshold):
 
 
 @lean
-def forget_unpromising(held, objects, first, stop, promise, witnesses):
-    """Of the instances in the places [first, stop) that are not pruned (best is NaN), prune those that promise too little."""
-    threshold = witnesses.threshold[0]
+def forget_unpromising(held, objects, first, stop, reach, now, size, rule, promises, witnesses):
+    """Of the instances in the places [first, stop) that are not pruned (best is NaN), prune those that promise too little, the
+    oldest first: what one leaves to do may be what the next is kept for."""
+    threshold = promises.threshold[0]
     for at in range(first, stop):
         if held.best[at] == held.best[at]:
-            held.least[at] = min(held.least[at], promise[at])
-            if promise[at] < threshold:
-                depth = max(np.int64(held.doubted[at]) >> _DEPTH, depth_of(promise[at], threshold))
-                if is_witness(objects.life[held.obj[at]], witnesses.one_in[0] << depth):
+            promise = promise_of(held, objects, at, reach, now, size, rule, promises)
+            held.least[at] = min(held.least[at], promise)
+            if promise < threshold:
+                depth = max(np.int64(held.doubted[at]) >> _DEPTH, depth_of(promise, threshold))
+                if witnesses.on and is_witness(objects.life[held.obj[at]], depth):
                     held.doubted[at] = (held.doubted[at] & 2) | 1 | (depth << _DEPTH)
                 else:
                     held.best[at] = np.nan
 
 
 @lean
-def count_witnesses(held, objects, top, witnesses):
-    """Take down which witnesses rank in a window, and what they had promised."""
+def count_ranked(held, objects, top, witnesses):
+    """Take down which instances rank in a window, and what they had promised: all that were never doubted, and as many as a
+    witness stands for."""
     tally = witnesses.tally
     for rank in range(top.size[0]):
-        obj = top.obj[rank]
-        if is_witness(objects.life[obj], witnesses.one_in[0]):
-            at = objects.head[obj]
-            while at >= 0 and held.ordinal[at] > top.time[rank]:
-                at = held.older[at]
-            if at >= 0 and held.ordinal[at] == top.time[rank]:
-                weight = 1.0 * (1 << (np.int64(held.doubted[at]) >> _DEPTH))
-                tally[step_of(held.least[at])] += weight
-                tally[RANKED] += weight
-                tally[LOST] += weight * (held.doubted[at] & 1)
-                tally[DISTINCT] += held.doubted[at] & 2 == 0
-                held.doubted[at] |= 2
+        at = objects.head[top.obj[rank]]
+        while at >= 0 and held.ordinal[at] > top.time[rank]:
+            at = held.older[at]
+        if at >= 0 and held.ordinal[at] == top.time[rank]:
+            doubted = held.doubted[at] & 1
+            weight = 1.0 * (ONE_IN << (np.int64(held.doubted[at]) >> _DEPTH)) if doubted else 1.0
+            tally[step_of(held.least[at])] += weight
+            tally[RANKED] += weight
+            tally[LOST] += weight * doubted
+            tally[DISTINCT] += held.doubted[at] & 2 == 0
+            held.doubted[at] |= 2
+
+
+def telling(lost: float) -> float:
+    """How many instances must have ranked to tell whether so large a share of the ranks is lost, at most."""
+    return ONE_IN / lost
 
 
 def boldest(tally: np.ndarray, lost: float) -> float:
-    """The largest threshold that loses no more than so large a share of the ranks, even if the next witness were lost; 0 where
-    none does."""
+    """The largest threshold that loses no more than so large a share of the ranks, even if the next to rank were a witness that
+    would be lost, and what it stands for; 0 where none does."""
     ranks, distinct = tally[RANKED], tally[DISTINCT]
     beyond = np.append(np.cumsum(tally[:STEPS][::-1])[::-1][1:], 0.0) / ranks  # lost, if what is on this step is not
-    enough = np.flatnonzero(beyond * distinct + 1.0 <= lost * (distinct + 2.0))
+    enough = np.flatnonzero(beyond * distinct + ONE_IN <= lost * (distinct + ONE_IN))
     if len(enough) == 0 or enough[0] == STEPS - 1:
         return 0.0
     return float(2.0 ** (-(enough[0] + 1) / 4))

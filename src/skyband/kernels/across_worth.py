@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.across_budget import Budget
+from skyband.kernels.across_promise import Promises
 from skyband.kernels.across_tables import ADD, MAX, MEAN
 from skyband.kernels.across_witness import Witnesses
 from skyband.kernels.jit import lean, tiny
@@ -22,10 +22,8 @@ class Guess(NamedTuple):
     chance: np.ndarray  # float64 [2^streams, streams] by the streams seen, or [streams, streams] by each of them
     often: np.ndarray  # float64 [streams]: occurrences of an object that is seen there
     margin: np.ndarray  # float64 [1]: added to every chance; from 1 on nothing is guessed
-    ahead: int  # what cannot reach the rank k + ahead now is not expected to reach the rank k later; 0: it is
-    bar: np.ndarray  # float64 [1]: the score at that rank
     witnesses: Witnesses
-    budget: Budget
+    promises: Promises
 
 
 @tiny

@@ -3,7 +3,8 @@
 Objects whose hash ends in so many zeros are the sample, the same objects in every stream; of each, the ordinal of its last
 tuple in every stream is kept. Those seen from an ordinal on are a window's sample, whatever window is asked for, and what
 part of it was seen in which streams is what part of all objects was. When the room is full, what has expired goes and then,
-if need be, one more zero is asked for; when little is left, one less.
+if need be, one more zero is asked for; when little is left, one less. Which of
+them come again, and how soon, is noted on the way.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.across_returns import class_of, gap_of, note, note_value
 from skyband.kernels.jit import jit, lean
 
 ROOM = 1 << 12
@@ -27,6 +29,7 @@ class Sample(NamedTuple):
     hash: np.ndarray  # uint64 [ROOM]
     last: np.ndarray  # int64 [ROOM, streams]: ordinal of the object's last tuple there; -1: none
     used: np.ndarray  # uint8 [ROOM]
+    story: np.ndarray  # int64 [ROOM]: what was seen of it during its life: the bits of its streams, or how often it came
     since: np.ndarray  # int64 [LEVELS]: from this ordinal on all objects with so many zeros have been held
     marks: np.ndarray  # int64 [2]: objects held, zeros asked for
 
@@ -34,7 +37,8 @@ class Sample(NamedTuple):
 def no_sample(streams: int) -> Sample:
     """Nothing has been seen."""
     hashes, last = np.zeros(ROOM, np.uint64), np.full((ROOM, streams), -1, np.int64)
-    return Sample(hashes, last, np.zeros(ROOM, np.uint8), np.zeros(LEVELS, np.int64), np.zeros(2, np.int64))
+    used, story = np.zeros(ROOM, np.uint8), np.zeros(ROOM, np.int64)
+    return Sample(hashes, last, used, story, np.zeros(LEVELS, np.int64), np.zeros(2, np.int64))
 
 
 @lean
@@ -53,38 +57,63 @@ def _is_in(hash, level):
 @jit
 def keep_since(sample, first):
     """Forget objects not seen from the ordinal `first` on, and those with fewer zeros than are asked for."""
-    hashes, last, used = sample.hash.copy(), sample.last.copy(), sample.used.copy()
+    hashes, last, used, story = sample.hash.copy(), sample.last.copy(), sample.used.copy(), sample.story.copy()
     sample.used[:] = 0
     count = 0
     for at in range(ROOM):
         if used[at] and _is_in(hashes[at], sample.marks[LEVEL]) and last[at].max() >= first:
             slot = _slot(sample, hashes[at])
             sample.used[slot], sample.hash[slot] = 1, hashes[at]
-            sample.last[slot] = last[at]
+            sample.last[slot], sample.story[slot] = last[at], story[at]
             count += 1
     sample.marks[COUNT] = count
 
 
 @jit
-def see(sample, stream, hash, reach, begin, start, stop):
+def see(sample, returns, tuples, begin, start, stop):
     """Take note of the tuples with the ordinals from `start` up to `stop`, the first in the arrays having `begin`."""
     marks = sample.marks
     for ordinal in range(start, stop):
         row = ordinal - begin
-        if stream[row] < 0 or not _is_in(hash[row], marks[LEVEL]):
+        stream, hash, reach = tuples.stream[row], tuples.hash[row], tuples.reach[row]
+        if stream < 0:
             continue
-        slot = _slot(sample, hash[row])
+        note_value(returns, stream, tuples.value[row])
+        if not _is_in(hash, marks[LEVEL]):
+            continue
+        slot = _slot(sample, hash)
         if not sample.used[slot]:
-            sample.used[slot], sample.hash[slot] = 1, hash[row]
-            sample.last[slot] = -1
+            sample.used[slot], sample.hash[slot] = 1, hash
+            sample.last[slot], sample.story[slot] = -1, 0
             marks[COUNT] += 1
-        sample.last[slot, stream[row]] = ordinal
+        before = sample.last[slot].max()
+        if before < reach:
+            sample.story[slot] = 0
+        elif returns.sets[0] and sample.story[slot] >> stream & 1:
+            continue  # once in a stream is all that counts
+        else:
+            note(returns, sample.story[slot], stream, ordinal - before, 2.0 ** marks[LEVEL])
+        sample.story[slot] = sample.story[slot] | 1 << stream if returns.sets[0] else sample.story[slot] + 1
+        sample.last[slot, stream] = ordinal
         if marks[COUNT] > MOST:
-            keep_since(sample, reach[row])
+            keep_since(sample, reach)
             while marks[COUNT] > MOST - MOST // 4:
                 sample.since[marks[LEVEL]] = np.iinfo(np.int64).max
                 marks[LEVEL] += 1
-                keep_since(sample, reach[row])
+                keep_since(sample, reach)
+
+
+@jit
+def waiting(sample, returns, first, now):
+    """Of each class, the objects of the window that begins at `first` whose last tuple is so long ago, and how many each of
+    them stands for."""
+    level = level_for(sample, first)
+    open_, unit = np.zeros(returns.gaps.shape), 2.0**level
+    for at in range(ROOM):
+        last = sample.last[at].max()
+        if sample.used[at] and _is_in(sample.hash[at], level) and last >= first:
+            open_[class_of(returns.sets[0], sample.story[at]), gap_of(now - last)] += unit
+    return open_, unit
 
 
 @jit
