@@ -112,7 +112,9 @@ def _boxes(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bo
 
 
 def _on_all_cores(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bool) -> Iterator[Figure]:
-    """By the clock: a window's rows are looked through ahead on as many cores as there are."""
+    """By the clock: a window's rows are looked through ahead on as many cores as there are, if there is more than one."""
+    if threads.cores() == 1:
+        return
     size, rows = (10**5, 640) if quick else (10**6, 192)
     for columns in (2, 4):
         say(f"pairs on all cores, d={columns}")

@@ -154,8 +154,10 @@ def test_rows_in_boxes_give_the_answers_of_a_scan(shape: str, metric: str, order
     assert boxes.candidates == scan.candidates
     if scan.candidates < 1000:  # where old pairs are the best, nearly all stay, and checking each takes long
         boxes.check_invariants()
-    if shape == "uniform" and metric == "l1":
+    if shape == "uniform" and metric == "l1" and order == "asc":
         assert boxes.figures()["scored"] < scan.figures()["scored"] / 2
+    if shape == "uniform" and metric == "l1" and order == "desc":  # few blocks reach far enough: a scan passes over the others
+        assert scan.figures()["scored"] < 5200 * 4000 / 4
 
 
 @pytest.mark.parametrize("shape", (*SHAPES, "falling apart"))

@@ -173,12 +173,10 @@ class PairDoor:
         first = () if search is None else search.columns
         if search is not None:
             by = Searched(search.kind, search.weights, search.factor, search.root, search.negated)
-        lowering, other = _PairLowering(tree, OLDER, first), _PairLowering(tree, NEWER, first)
+        lowering = _PairLowering(tree, first)
         older, newer = lowering.columns, lowering.fixed
-        halves, others = lowering.halves(), other.halves()
-        reverse = Scoring(self.order, len(newer), len(older), "", *others, searched=by, still=other.still_rows)
-        plain = _in_numpy(tree, older, newer)
-        scoring = Scoring(self.order, len(older), len(newer), "", *halves, reverse, plain, by, lowering.still_rows)
+        halves, plain = lowering.halves(), _in_numpy(tree, older, newer)
+        scoring = Scoring(self.order, len(older), len(newer), "", *halves, plain, by, lowering.still_rows)
         return scoring, tuple(map(bare, older)), tuple(map(bare, newer))
 
 
@@ -240,25 +238,31 @@ def _terms(tree: Tree, op: str) -> tuple[Tree, ...]:
     return tree.args if isinstance(tree, Call) and tree.op == op else (tree,)
 
 
-class _PairLowering(Lowering):
-    """Register code whose columns are those of the rows on one side; those of the row on the other are constants that change
-    from row to row, and steps that need nothing else are written apart, to be run once a row. Of each side the columns named in
-    `first`, without a side, come first."""
+_DIFFERENCE = "difference"  # an operation that only pairs have: abs(x - y) in one step
+_EITHER_WAY = ("+", "*", _DIFFERENCE)  # operands may change places
 
-    def __init__(self, tree: Call, many: str, first: tuple[str, ...] = ()) -> None:
-        self.many = many
+
+class _PairLowering(Lowering):
+    """Register code whose columns are those of the older rows; those of the newer one are constants that change from row to
+    row, and steps that need nothing else are written apart, to be run once a row. Of each side the columns named in `first`,
+    without a side, come first."""
+
+    def __init__(self, tree: Call, first: tuple[str, ...] = ()) -> None:
+        from skyband.kernels.pairs_score import DIFFERENCE
+
         self.names = tuple(dict.fromkeys([side + name for side in (OLDER, NEWER) for name in first] + list(tree.columns())))
-        self.fixed = tuple(name for name in self.names if not name.startswith(many))
+        self.fixed = tuple(name for name in self.names if name.startswith(NEWER))
         super().__init__(tree)
+        self.opcodes = {**self.opcodes, _DIFFERENCE: DIFFERENCE}
         moving, fixed = len(self.columns), len(self.fixed)
         self.place_of |= {Column(name): moving + 1 + at for at, name in enumerate(self.fixed)}
         self.place_of |= {number: moving + 1 + fixed + at for number, at in self.constants.items()}
         self.first_register = moving + 1 + fixed + len(self.constants)
-        self.still = set(range(moving + 1, self.first_register))  # places that keep their value for all rows of one side
+        self.still = set(range(moving + 1, self.first_register))  # places that keep their value for all older rows
         self.before: list[tuple[int, int, int, int, int]] = []
 
     def _moving(self, tree: Call) -> tuple[str, ...]:
-        return tuple(name for name in self.names if name.startswith(self.many))
+        return tuple(name for name in self.names if name.startswith(OLDER))
 
     def halves(self) -> tuple[Program, Program, tuple[float, ...], int]:
         """Both parts, the constants, and how many registers there are besides."""
@@ -278,6 +282,24 @@ class _PairLowering(Lowering):
         self.still.add(target)
         self.before.append(self._code(op, target, places))
         return target
+
+    def _place(self, tree: Tree) -> int:
+        inner = tree.args[0] if isinstance(tree, Call) and tree.op == "abs" and tree not in self.place_of else None
+        if not isinstance(inner, Call) or inner.op != "-" or len(inner.args) != 2:
+            return super()._place(tree)
+        if inner in self.place_of or self.uses[inner] > 1:  # its value is wanted itself
+            return super()._place(tree)
+        assert isinstance(tree, Call)
+        place = self._step(_DIFFERENCE, tree, *[self._place(argument) for argument in inner.args])
+        self.uses[inner] = 0
+        self._read(*inner.args)
+        self.place_of[tree] = place
+        return place
+
+    def _code(self, op: str, target: int, places: tuple[int, ...]) -> tuple[int, int, int, int, int]:
+        if op in _EITHER_WAY and places[0] in self.still:
+            places = places[::-1]  # a second operand that keeps its value is read once
+        return super()._code(op, target, places)
 
     def _release(self, place: int) -> None:
         if place not in self.still:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from skyband.errors import StateError
-from skyband.kernels import pairs_score
+from skyband.kernels import pairs_distance, pairs_score
 from skyband.kernels.expression import BLOCK, Program
 from skyband.kernels.pairs_run import PairResults
 from skyband.kernels.pairs_score import Scorer
@@ -31,8 +31,8 @@ from skyband.layout import Layout, check, extents_of, reading, whole_number
 from skyband.state import pack, unpack
 from skyband.window import pairs_among
 
-METRICS = {"l1": pairs_score.L1, "l2": pairs_score.L2, "product": pairs_score.PRODUCT}
-WEIGHTED = {"l1": pairs_score.WEIGHTED_L1, "l2": pairs_score.WEIGHTED_L2, "max": pairs_score.LARGEST}
+METRICS = {"l1": pairs_distance.L1, "l2": pairs_distance.L2, "product": pairs_distance.PRODUCT}
+WEIGHTED = {"l1": pairs_distance.WEIGHTED_L1, "l2": pairs_distance.WEIGHTED_L2, "max": pairs_distance.LARGEST}
 Plain: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _ROOM = 1 << 16  # places in one round of results
 _NO_STEPS = Program(*(np.zeros(0, np.int64) for _ in range(5)))
@@ -71,7 +71,6 @@ class Scoring:
     program: Program = field(default=_NO_STEPS)
     constants: tuple[float, ...] = ()
     registers: int = 0  # besides those of newer columns and constants
-    turned_round: Scoring | None = None  # the same for one older row and many newer ones; None: it is symmetric
     plain: Plain | None = None  # the same in NumPy: older columns [columns, rows], the newer row's [columns], to scores
     searched: Searched | None = None  # what tells the scores of code
     still: tuple[int, ...] = ()  # rows of memory, the result being the first, that depend on the newer row alone
@@ -89,15 +88,17 @@ class Scoring:
     @property
     def unwritten(self) -> bool:
         """Is it compared where it is computed, over as many rows as one likes?"""
-        if self.search is None:
-            return False
-        weighted = self.search.code in WEIGHTED.values()
-        most = pairs_score.UNWRITTEN_WEIGHTED if weighted else pairs_score.UNWRITTEN
-        return len(self.search.weights) <= most
+        return self.search is not None and len(self.search.weights) <= pairs_distance.UNWRITTEN
 
-    def reversed(self) -> Scoring:
-        """How one older row is scored with many newer ones: the two sides change places."""
-        return self.turned_round or self
+    @property
+    def _reads_registers_whole(self) -> bool:
+        """Does a step read more than the first number of a register that keeps its value?"""
+        still = {self.older + row for row in self.still}
+        for operation, _, *places in zip(*self.program, strict=True):
+            read = places[::2] if operation in pairs_score.READ_ONCE else places  # a step of two operands repeats the first
+            if still.intersection(read):
+                return True
+        return False
 
     def scorer(self) -> Scorer:
         """What kernels score with."""
@@ -106,17 +107,18 @@ class Scoring:
         for register, constant in zip(memory[1 + self.newer :], self.constants, strict=False):
             register.fill(constant)
         marks = np.zeros(pairs_score.MARKS, np.int64)
-        marks[pairs_score.KIND] = METRICS.get(self.metric, pairs_score.EXPRESSION)
-        search, shape = self.search, np.zeros(pairs_score.SHAPE)
-        marks[pairs_score.SEARCH] = pairs_score.EXPRESSION if search is None else search.code
+        marks[pairs_score.KIND] = METRICS.get(self.metric, pairs_distance.EXPRESSION)
+        search, shape = self.search, np.zeros(pairs_distance.SHAPE)
+        marks[pairs_score.SEARCH] = pairs_distance.EXPRESSION if search is None else search.code
+        marks[pairs_score.WIDTH] = BLOCK if self._reads_registers_whole else 1
         sign = np.array([1.0 if self.order == "desc" else -1.0, -1.0 if self.nearest else 1.0])
         if search is not None:
             shape[:] = search.factor, search.root, bool(self.metric)
         weights = np.array(() if search is None else search.weights)
         still = np.zeros(len(memory), np.uint8)
         still[list(self.still)] = 1
-        rooms = (np.zeros(self.newer), memory[0], memory, np.zeros(BLOCK, np.int64), still)
-        return Scorer(marks, sign, weights, shape, *rooms, self.before, self.program)
+        rooms = (np.zeros(self.newer), memory[0], memory, np.zeros((len(memory), 2)), np.zeros(BLOCK, np.int64), still)
+        return Scorer(marks, sign, weights, shape, *rooms, np.stack(self.before, axis=1), np.stack(self.program, axis=1))
 
 
 class Answered(NamedTuple):

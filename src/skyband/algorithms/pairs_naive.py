@@ -139,7 +139,7 @@ class PairNaive(PairStructure):
     def restore(self, data: bytes) -> None:
         header, arrays = self._unpacked(data)
         self._state = kernel.Naive(
-            tail=Tail(arrays["columns"], arrays["ordinal"], arrays["sides"][:0]),
+            tail=_tail(arrays["columns"], arrays["ordinal"]),
             newer=arrays["newer"],
             sides=arrays["sides"],
             best=Pairs(arrays["best.score"], arrays["best.a"], arrays["best.a"][:0]),
@@ -151,12 +151,17 @@ class PairNaive(PairStructure):
         self.next = header["next"]
 
 
+def _tail(columns: np.ndarray, ordinal: np.ndarray) -> Tail:
+    """Rows without zones."""
+    return Tail(columns, ordinal, np.zeros((0, len(columns))), np.zeros((0, len(columns))))
+
+
 def _empty(scoring: Scoring, room: int, k: int) -> kernel.Naive:
     def whole(*shape: int) -> np.ndarray:
         return np.zeros(shape, np.int64)
 
     return kernel.Naive(
-        tail=Tail(np.zeros((scoring.older, room)), whole(room), np.zeros(0, np.uint8)),
+        tail=_tail(np.zeros((scoring.older, room)), whole(room)),
         newer=np.zeros((scoring.newer, room)),
         sides=np.zeros(room, np.uint8),
         best=Pairs(np.zeros((room, k)), whole(room, k), whole(0, k)),

@@ -56,7 +56,7 @@ class Screening:
         cuts = np.linspace(head // BLOCK, marks[UPTO] // BLOCK, threads.cores() + 1).astype(int).tolist()
         while len(self._scorers) < len(cuts) - 1:
             self._scorers.append(self.scoring.scorer())
-        of_rows = (state.tail.columns, newer, upcoming - begin)
+        of_rows = (state.tail, newer, upcoming - begin)
         threads.begin(
             [
                 partial(look_ahead, scorer, *of_rows, low, high, head, self.screen)

@@ -41,6 +41,14 @@ from skyband.algorithms.pairs import (
     with_room,
     without_query,
 )
+from skyband.algorithms.pairs_arrays import (
+    room_for_boxes,
+    room_for_pairs,
+    room_for_segments,
+    room_for_tail,
+    room_for_tree,
+    room_for_young,
+)
 from skyband.algorithms.pairs_check import check_skyband
 from skyband.algorithms.pairs_screening import Screening
 from skyband.kernels import pairs_boxes as boxing
@@ -49,16 +57,16 @@ from skyband.kernels import pairs_state as band
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.pairs_band import lay_segments
 from skyband.kernels.pairs_boxes import Boxes
-from skyband.kernels.pairs_state import DEPTH, Answers, Fresh, Pairs, Segments, Skyband, Tail, Tree
+from skyband.kernels.pairs_state import DEPTH, Answers, Skyband
 from skyband.kernels.pairs_young import settle
+from skyband.kernels.pairs_zones import zones_of
 from skyband.kernels.tables import Windows
 from skyband.layout import Layout, fields
 
 _FIRST_ROOM = 256
-_LINE = 8  # numbers in a line of the cache
 _SPARE = 4  # a tail has room for this share of its rows more, before it is moved to the front
 _LEAST_YOUNG, _MOST_YOUNG = 64, 256  # rows that stay young when others are settled, by K; twice as many there may be
-_FRESH = 4 * _MOST_YOUNG
+_OWN = 128  # settled rows with limits of their own; of scores that are written, as many as fill a block with the young ones
 _BLOCKS = 4  # in the longest segment, of scores that are compared without being written
 BOX_ROWS = 512  # rows of the shortest run
 _SLACK, _LEAST_SLACK = 4, 4  # a watched answer holds a share more than k pairs, so that it is seldom read anew
@@ -78,22 +86,22 @@ class PairSkyband(PairStructure):
         marks[band.BY_TREE] = answering == "tree"
         marks[band.SPAN] = BLOCK * (_BLOCKS if scoring.unwritten else 1)
         self._state = Skyband(
-            tail=_tail(scoring.older, _FIRST_ROOM),
-            fresh=Fresh(np.zeros((scoring.newer, _FRESH)), np.zeros(_FRESH, np.int64)),
-            band=_pairs(_FIRST_ROOM),
+            tail=room_for_tail(scoring.older, _FIRST_ROOM),
+            young=room_for_young(1, 1),
+            band=room_for_pairs(_FIRST_ROOM),
             kth=np.zeros(_FIRST_ROOM, np.int64),
-            pending=_pairs(4 * BLOCK),
-            segments=_segments(_FIRST_ROOM),
+            pending=room_for_pairs(4 * BLOCK),
+            segments=room_for_segments(scoring.older, _FIRST_ROOM),
             heap=np.zeros(1, np.int64),
             answers=empty_answers(),
-            tree=_tree(_FIRST_ROOM, 1),
-            best_young=np.zeros(1),
+            tree=room_for_tree(_FIRST_ROOM, 1),
             levels=np.full(band.LEVELS, -np.inf),
             marks=marks,
         )
         self._boxes = self._room_for_runs(0 if access == "scan" else BOX_ROWS, 0)
-        self._scorer, self._reverse = scoring.scorer(), scoring.reversed().scorer()
+        self._scorer = scoring.scorer()
         self._screening = Screening(scoring)
+        self._lay_out(1)
         lay_segments(self._state)
 
     def begin_at(self, ordinal: int) -> None:
@@ -120,14 +128,23 @@ class PairSkyband(PairStructure):
 
     def _take_answers(self, answers: Answers) -> None:
         """Go on with other queries; where the largest k has changed, the staircase is another."""
-        self._state = self._state._replace(answers=answers)
         k = int(answers.most.max(initial=1))
         if k != self._state.marks[band.K]:
+            self._settle()
             self._state.marks[band.K] = k
-            self._state.marks[band.YOUNG] = min(max(_LEAST_YOUNG, 1 << (2 * k - 1).bit_length()), _MOST_YOUNG)
-            tree = self._state.tree._replace(found=np.zeros(k + DEPTH, np.int64))
-            self._state = self._state._replace(heap=np.zeros(k, np.int64), best_young=np.zeros(k), tree=tree)
+            self._lay_out(k)
+            self._state = self._state._replace(answers=answers)
             self._merge()
+        else:
+            self._state = self._state._replace(answers=answers)
+
+    def _lay_out(self, k: int) -> None:
+        """Make what depends on K."""
+        young = min(max(_LEAST_YOUNG, 1 << (2 * k - 1).bit_length()), _MOST_YOUNG)
+        own = _OWN if self.scoring.search is not None else BLOCK - 2 * young
+        self._state.marks[[band.YOUNG, band.OWN]] = young, own
+        tree = self._state.tree._replace(found=np.zeros(k + DEPTH, np.int64))
+        self._state = self._state._replace(heap=np.zeros(k, np.int64), young=room_for_young(2 * young, k), tree=tree)
 
     def _merge(self) -> None:
         """Let the waiting pairs join now."""
@@ -137,7 +154,7 @@ class PairSkyband(PairStructure):
 
     def _settle(self) -> None:
         """Let the pairs of young rows join that are to stay, and all that wait."""
-        while settle(self._state, self._boxes, self._reverse, 0) != band.DONE:
+        while settle(self._state, self._boxes, 0) != band.DONE:
             self._grow_band()
         self._merge()
 
@@ -174,16 +191,16 @@ class PairSkyband(PairStructure):
         """Go on until all is done or something is full; which."""
         state, screening = self._state, self._screening
         pause = screening.look_ahead(state, begin, newer)
-        known = (self._boxes, self._scorer, self._reverse, screening.screen, pause)
+        known = (self._boxes, self._scorer, screening.screen, pause)
         return int(kernel.run(state, *known, begin, older, newer, *windows))
 
     def _grow_band(self) -> None:
         state, held = self._state, int(self._state.marks[band.BAND])
         room = 2 * len(state.band.score) + int(state.marks[band.PENDING])
-        pairs, kth = _pairs(room), np.zeros(room, np.int64)
+        pairs, kth = room_for_pairs(room), np.zeros(room, np.int64)
         for old, new in zip((*state.band, state.kth), (*pairs, kth), strict=True):
             new[:held] = old[:held]
-        self._state = state._replace(band=pairs, kth=kth, tree=_tree(room, len(state.heap)))
+        self._state = state._replace(band=pairs, kth=kth, tree=room_for_tree(room, len(state.heap)))
         self._state.marks[band.TREE] = 0
 
     def _make_room(self) -> None:
@@ -193,13 +210,14 @@ class PairSkyband(PairStructure):
         count = held.stop - held.start
         room = count + count // _SPARE + BLOCK
         if room > len(tail.ordinal):
-            new = _tail(self.scoring.older, room)
-            self._state = self._state._replace(tail=new, segments=_segments(room))
+            new = room_for_tail(self.scoring.older, room)
+            self._state = self._state._replace(tail=new, segments=room_for_segments(self.scoring.older, room))
         else:
             new = tail
         new.columns[:, :count] = tail.columns[:, held]
-        new.ordinal[:count], new.early[:count] = tail.ordinal[held], tail.early[held]
+        new.ordinal[:count] = tail.ordinal[held]
         marks[[band.HEAD, band.FRONT, band.STOP]] = 0, marks[band.FRONT] - held.start, count
+        zones_of(new, 0, count)
         self._screening.forget()
         boxing.lay_again(self._state, self._boxes)
 
@@ -225,7 +243,7 @@ class PairSkyband(PairStructure):
 
     def _room_for_runs(self, boxed: int, rows: int) -> Boxes:
         search = self.scoring.search
-        return _boxes(self.scoring.older, 0 if search is None else len(search.weights), boxed, rows)
+        return room_for_boxes(self.scoring.older, 0 if search is None else len(search.weights), boxed, rows)
 
     def _with_runs_in_front(self, room: int) -> Boxes:
         """The same runs, without those that were dropped, in arrays that may be longer."""
@@ -258,13 +276,14 @@ class PairSkyband(PairStructure):
         state = self._state
         named = (
             state.tail,
+            state.young,
             state.band,
             state.pending,
             state.segments,
             state.answers,
             state.tree,
             self._boxes,
-            self._scorer[:9],
+            self._scorer,
         )
         return sum(array.nbytes for part in named for array in part) + state.kth.nbytes + state.heap.nbytes
 
@@ -317,31 +336,30 @@ class PairSkyband(PairStructure):
     def restore(self, data: bytes) -> None:
         header, arrays = self._unpacked(data)
         marks, columns = self._state.marks.copy(), arrays["tail.columns"]
-        marks[: band.SPAN] = arrays["marks"][: band.SPAN]
+        marks[: band.YOUNG] = arrays["marks"][: band.YOUNG]
         rows, pairs = columns.shape[1], len(arrays["band.score"])
         room = rows + rows // _SPARE + BLOCK
-        tail, held, k = _tail(len(columns), room), _pairs(pairs + _FIRST_ROOM), int(marks[band.K])
+        tail, held, k = room_for_tail(len(columns), room), room_for_pairs(pairs + _FIRST_ROOM), int(marks[band.K])
         tail.columns[:, :rows], tail.ordinal[:rows] = columns, arrays["tail.ordinal"]
+        zones_of(tail, 0, rows)
         kth = np.zeros(len(held.score), np.int64)
         for name, column in (*held._asdict().items(), ("kth", kth)):
             column[:pairs] = arrays[name if name == "kth" else f"band.{name}"]
         marks[[band.HEAD, band.FRONT, band.STOP]] = 0, rows, rows
-        marks[[band.FRESH_HEAD, band.FRESH_STOP]] = 0
         self._state = self._state._replace(
             tail=tail,
             band=held,
             kth=kth,
-            segments=_segments(room),
-            heap=np.zeros(k, np.int64),
-            best_young=np.zeros(k),
+            segments=room_for_segments(len(columns), room),
             levels=np.full(band.LEVELS, -np.inf),
             answers=Answers(**{name: arrays[f"answers.{name}"] for name in Answers._fields}),
-            tree=_tree(len(held.score), k),
+            tree=room_for_tree(len(held.score), k),
             marks=marks,
         )
         if "boxes.columns" in arrays:
             kept = {name: arrays[f"boxes.{name}"] for name in _OF_RUNS}
             self._boxes = self._boxes._replace(limit=np.zeros(len(kept["runs"])), **kept)
+        self._lay_out(k)
         self.next = header["next"]
         self._merge()
 
@@ -349,36 +367,3 @@ class PairSkyband(PairStructure):
 def _most(k: int) -> int:
     """Pairs that a watched answer holds."""
     return k + max(k // _SLACK, _LEAST_SLACK)
-
-
-def _tail(columns: int, room: int) -> Tail:
-    """Room for at least so many rows; every column begins with a line of the cache."""
-    room = -(-room // _LINE) * _LINE
-    raw = np.zeros(columns * room + _LINE)
-    begin = -(raw.ctypes.data // raw.itemsize) % _LINE
-    lines = raw[begin : begin + columns * room].reshape(columns, room)
-    return Tail(lines, np.zeros(room, np.int64), np.zeros(room, np.uint8))
-
-
-def _pairs(room: int) -> Pairs:
-    return Pairs(np.zeros(room), np.zeros(room, np.int64), np.zeros(room, np.int64))
-
-
-def _segments(rows: int) -> Segments:
-    room = rows // BLOCK + 16
-    return Segments(np.zeros(room, np.int64), np.zeros(room), np.zeros(band.OWN_LIMITS))
-
-
-def _tree(room: int, k: int) -> Tree:
-    place, left, right, items = (np.zeros(room, np.int64) for _ in range(4))
-    return Tree(place, left, right, items, np.zeros(6 * DEPTH, np.int64), np.zeros(k + DEPTH, np.int64))
-
-
-def _boxes(columns: int, searched: int, boxed: int, rows: int) -> Boxes:
-    """Room for `rows` rows in runs, of which there are then at most so many as all could be the shortest."""
-    runs, nodes = rows // BOX_ROWS + 2, 2 * (rows // boxing.LEAF_ROWS + 1)
-    marks = np.zeros(boxing.MARKS, np.int64)
-    marks[boxing.BOXED] = boxed
-    table = np.zeros((runs, boxing.FIELDS), np.int64)
-    low, high = np.zeros((nodes, searched)), np.zeros((nodes, searched))
-    return Boxes(np.zeros((columns, rows)), np.zeros(rows, np.int64), table, np.zeros(runs), low, high, marks)

@@ -4,9 +4,9 @@ A pair is (score, a, b): its turned score and the ordinals of its older and its 
 `a`, then later `b`. A pair lives as long as `a`, so that K pairs ranked above it whose `a` is no older bar it for good.
 
 Of the newest rows, the *young* ones, pairs join the band late: most would not stay for long. A pair of a young row with a
-newer one is looked at when it comes only as far as a watched answer may take it up. When the row has grown old, it is
-*settled*: its pairs with all newer rows are scored again, and those join that neither the staircase bars nor the K best pairs
-among the rows that are still young. Whoever reads the band settles all first.
+newer one is looked at when it comes only as far as a watched answer may take it up; its score is kept. When the row has grown
+old, it is *settled*: those of its pairs join that neither the staircase bars nor the K best pairs among the rows that are still
+young. Whoever reads the band settles all first.
 
 The staircase is kept beside the band: `kth` of a pair is the K-th latest `a` among the pairs down to it. A new pair is
 dominated when the pair just above its place has a `kth` no older than its own `a`. As `kth` only rises down the band, the
@@ -30,7 +30,7 @@ from skyband.kernels.pairs_state import (
     MUST_READ,
     NONE,
     NOT_WATCHED,
-    OWN_LIMITS,
+    OWN,
     PENDING,
     REACH,
     SEEN_ALL,
@@ -42,6 +42,7 @@ from skyband.kernels.pairs_state import (
     K,
     above,
 )
+from skyband.kernels.pairs_zones import begin_zone, join_zones, zone_of
 
 _FEW = 32  # pairs that may wait before a small band is rebuilt
 
@@ -128,16 +129,22 @@ def replace_least(heap, size, value):
     heap[place] = value
 
 
+@tiny
+def _next(score):
+    """What a pair must reach that would rank below one of this score if they tied."""
+    return np.nextafter(score, np.inf) if score < np.inf else np.nan
+
+
 @lean
 def limit_of(state, newest, place):
     """The limit for pairs whose `a` is at most `newest`; `place` is the first in the band whose `kth` is no older."""
     tau = state.levels[TAU]  # a pair that ties with the K-th best of young rows ranks below it
-    least = np.nextafter(tau, np.inf) if tau > -np.inf else tau
+    least = _next(tau) if tau > -np.inf else tau
     if place == state.marks[BAND]:
         return least
     score = state.band.score[place]
     if newest < state.band.a[place]:  # even a pair that ties with this one ranks below it
-        score = np.nextafter(score, np.inf) if score < np.inf else np.nan
+        score = _next(score)
     return least if score < least else score
 
 
@@ -166,20 +173,29 @@ def lay_segments(state):
     Returns the step it has come to."""
     marks, segments, ordinal = state.marks, state.segments, state.tail.ordinal
     front, step_down = marks[FRONT], marks[BAND]
-    begin = max(_lined_up(front - OWN_LIMITS + 7), min(marks[HEAD], front))
-    segments.begin[0] = begin
+    begin = max(_lined_up(front - marks[OWN] + 7), min(marks[HEAD], front))
+    segments.begin[0], segments.limit[0] = begin, np.inf
+    begin_zone(segments.low[0], segments.high[0])
+    limit, same, tied = 0.0, -1, False  # the limit is that of the row after it where nothing has changed
     for place in range(front - 1, begin - 1, -1):
         newest = ordinal[place]
         while step_down > 0 and state.kth[step_down - 1] >= newest:
             step_down -= 1
-        segments.own[place - begin] = limit_of(state, newest, step_down)
-    place, count, step = begin, 1, OWN_LIMITS
+        ties = step_down < marks[BAND] and newest < state.band.a[step_down]
+        if same != step_down or tied != ties:
+            limit, same, tied = limit_of(state, newest, step_down), step_down, ties
+        segments.own[place - begin] = limit
+    place, count, step = begin, 1, marks[OWN]
     while place > marks[HEAD]:
-        newest = ordinal[place - 1]
+        newest, end = ordinal[place - 1], place
         while step_down > 0 and state.kth[step_down - 1] >= newest:
             step_down -= 1
         place = _lined_up(place - step)
         segments.begin[count], segments.limit[count] = place, limit_of(state, newest, step_down)
+        if segments.limit[count] < segments.limit[0]:  # never true of NaN
+            segments.limit[0] = segments.limit[count]
+        zone_of(state.tail, max(place, marks[HEAD]), end, segments.low[count], segments.high[count])
+        join_zones(segments.low[0], segments.high[0], segments.low[count], segments.high[count])
         count += 1
         step = min(2 * step, marks[SPAN])
     marks[SEGMENTS] = count
@@ -227,7 +243,7 @@ def offer(answers, q, score, a, b):
         answers.changed[q] = max(answers.changed[q], 1)
 
 
-@lean
+@tiny
 def asks_for(answers, q):
     """No pair of a lower score is taken up by a query."""
     count = answers.count[q]

@@ -14,19 +14,10 @@ import numpy as np
 
 from skyband.kernels.jit import lean
 from skyband.kernels.pairs_band import lay_segments, limit_of, merge
-from skyband.kernels.pairs_score import (
-    APART,
-    L1,
-    LARGEST,
-    PRODUCT,
-    SEARCH,
-    WEIGHTED_L1,
-    any_apart,
-    fill,
-    level_of,
-    reaching,
-)
+from skyband.kernels.pairs_distance import any_apart, level_of
+from skyband.kernels.pairs_score import APART, SEARCH, fill, reaching
 from skyband.kernels.pairs_state import BAND, DONE, HEAD, LEAF, NEXT, OUT_OF_ROOM, PENDING, REACH, RUN, RUNS, RUNS_HEAD, SCORED
+from skyband.kernels.pairs_zones import bound
 
 LEAF_ROWS = 64
 
@@ -137,31 +128,6 @@ def _behind(node):
     while node & 1:
         node >>= 1
     return node + 1 if node else 0
-
-
-@lean
-def bound(search, sign, newer, weights, low, high):
-    """The best turned distance (of squares, before the root) a row in the box may have from the new row. Rounding keeps order,
-    so that no row exceeds it; NaN when it cannot be told."""
-    total = 1.0 if search == PRODUCT else 0.0
-    for j in range(len(weights)):
-        value = newer[j]
-        if sign < 0.0:
-            apart = low[j] - value if value < low[j] else (value - high[j] if value > high[j] else 0.0)
-        else:
-            apart = max(abs(low[j] - value), abs(high[j] - value))
-        if search in (L1, WEIGHTED_L1):
-            total = total + weights[j] * apart
-        elif search == PRODUCT:
-            total = total * apart
-        elif search == LARGEST:
-            term = weights[j] * apart
-            if term != term:
-                return term
-            total = max(total, term)
-        else:
-            total = total + weights[j] * (apart * apart)
-    return sign * total
 
 
 # -- runs --------------------------------------------------------------------------------------------------------

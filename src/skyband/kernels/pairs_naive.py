@@ -77,7 +77,7 @@ def _find_best(state, scorer, place):
     marks, tail, count = state.marks, state.tail, 0
     scores, partners, k = state.best.score[place], state.best.a[place], marks[K]
     if state.sides[place] & NEWER:
-        meet(scorer, tail.columns, state.newer, place, BLOCK)
+        meet(scorer, tail.columns, state.newer, place)
         for begin in range(marks[HEAD], place, BLOCK):
             rows = min(BLOCK, place - begin)
             score(scorer, tail.columns, begin, rows)

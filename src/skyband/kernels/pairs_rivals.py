@@ -50,7 +50,7 @@ def _take(state, basic, scorer, older, newer, sides, row):
         if marks[STOP] == len(tail.ordinal):
             return TAIL_FULL
         if sides[row] & NEWER:
-            meet(scorer, tail.columns, newer, row, BLOCK)
+            meet(scorer, tail.columns, newer, row)
             marks[SCAN] = marks[STOP]
     if sides[row] & NEWER:
         place = marks[SCAN]

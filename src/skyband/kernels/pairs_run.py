@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.expression import BLOCK
-from skyband.kernels.jit import lean
+from skyband.kernels.jit import lean, never_inlined, tiny
 from skyband.kernels.pairs_band import (
     asks_for,
     drop_expired,
@@ -15,32 +15,19 @@ from skyband.kernels.pairs_band import (
     read_linear,
 )
 from skyband.kernels.pairs_boxes import BOXED, lay_again, merge_all, search
-from skyband.kernels.pairs_score import (
-    APART,
-    EXPRESSION,
-    FINE,
-    SEARCH,
-    any_apart,
-    fill,
-    level_of,
-    meet,
-    promising,
-    reaching,
-    reaching_own,
-    score,
-)
+from skyband.kernels.pairs_distance import EXPRESSION, any_apart, level_of
+from skyband.kernels.pairs_score import APART, FINE, SEARCH, TURN, fill, meet, promising, reaching
 from skyband.kernels.pairs_screen import is_clear
 from skyband.kernels.pairs_state import (
     BAND,
     BY_TREE,
     DONE,
     FLOOR,
-    FRESH_HEAD,
-    FRESH_STOP,
     FRONT,
     HEAD,
     IDLE,
     LEAF,
+    MET,
     MUST_READ,
     NEXT,
     NOT_WATCHED,
@@ -59,7 +46,8 @@ from skyband.kernels.pairs_state import (
     YOUNG,
 )
 from skyband.kernels.pairs_tree import build, find
-from skyband.kernels.pairs_young import settle
+from skyband.kernels.pairs_young import drop_oldest, note_met, scan_newest, settle
+from skyband.kernels.pairs_zones import begin_zone, may_matter, widen
 from skyband.kernels.tables import SAME
 
 OLDER, NEWER = 1, 2  # bits of a row's sides: what it may be in a pair
@@ -78,12 +66,12 @@ class PairResults(NamedTuple):
 
 
 @lean
-def run(state, boxes, scorer, reverse, screen, pause, begin, older, newer, sides, windows, reach, results):
+def run(state, boxes, scorer, screen, pause, begin, older, newer, sides, windows, reach, results):
     """Take rows and answer windows, from where marks[NEXT] and marks[WINDOW] stand, until all is done, something is
     full, or the row with the ordinal `pause` comes; returns which. reach[w]: no window from w on holds rows before it.
 
     Steps that every row takes are handed the arrays they need: all there is are 600 words, as costly as scoring 500 rows."""
-    marks, tail, fresh, answers = state.marks, state.tail, state.fresh, state.answers
+    marks, tail, young, answers = state.marks, state.tail, state.young, state.answers
     while True:
         w = marks[WINDOW]
         last = w == len(windows.query)
@@ -98,15 +86,15 @@ def run(state, boxes, scorer, reverse, screen, pause, begin, older, newer, sides
                     marks[HEAD] += 1
                 # while an answer takes up any pair, none can be put off
                 keep = marks[YOUNG] if _floor(answers, state.levels) > -np.inf else 0
-                if _is_due(marks, tail.ordinal, fresh.ordinal, boxes.marks, keep):
-                    code = _get_ready(state, boxes, reverse, keep)
+                if _is_due(marks, tail.ordinal, young.b, boxes.marks, keep):
+                    code = _get_ready(state, boxes, keep)
                     if code != DONE:
                         return code
                 if sides[row] & NEWER:
-                    meet(scorer, tail.columns, newer, row, BLOCK)
+                    meet(scorer, tail.columns, newer, row)
                     marks[SCAN], marks[RUN], marks[LEAF] = marks[STOP], 0, 0
             if sides[row] & NEWER:
-                while _scan(marks, state.levels, state.segments, tail, state.pending, scorer, screen) == OUT_OF_ROOM:
+                while _scan(marks, state.levels, state.segments, tail, young, state.pending, scorer, screen) == OUT_OF_ROOM:
                     if marks[BAND] + marks[PENDING] > len(state.band.score):
                         return BAND_FULL
                     merge_all(state, boxes)
@@ -114,7 +102,7 @@ def run(state, boxes, scorer, reverse, screen, pause, begin, older, newer, sides
                     code = search(state, boxes, scorer)
                     if code != DONE:
                         return code
-            _append(marks, tail, fresh, older, newer, sides[row], row)
+            _append(marks, tail, young, older, sides[row], row)
         if last:
             return DONE
         q, used = windows.query[w], marks[USED]
@@ -122,7 +110,7 @@ def run(state, boxes, scorer, reverse, screen, pause, begin, older, newer, sides
             return RESULTS_FULL
         watched, anew = answers.mark[q] != NOT_WATCHED, _must_read(answers, q, windows.first[w])
         if anew:
-            code = settle(state, boxes, reverse, 0)
+            code = settle(state, boxes, 0)
             if code != DONE:
                 return code
             _read(state, q, windows.first[w])
@@ -149,63 +137,61 @@ def hand_out(answers, q, results, w, used):
     return used + count
 
 
-@lean
-def _append(marks, tail, fresh, older, newer, side, row):
+@tiny
+def _append(marks, tail, young, older, side, row):
     """Let a row that has been paired with older ones be one itself."""
     if side & NEWER:
-        place = marks[FRESH_STOP]
-        for j in range(newer.shape[0]):
-            fresh.columns[j, place] = newer[j, row]
-        fresh.ordinal[place] = marks[NEXT]
-        marks[FRESH_STOP] = place + 1
+        note_met(marks, young)
     if side & OLDER:
         place = marks[STOP]
         for j in range(older.shape[0]):
             tail.columns[j, place] = older[j, row]
-        tail.ordinal[place], tail.early[place] = marks[NEXT], 0
+        tail.ordinal[place] = marks[NEXT]
+        low, high = tail.low[place // BLOCK], tail.high[place // BLOCK]
+        if place % BLOCK == 0:
+            begin_zone(low, high)
+        widen(low, high, tail.columns, place)
         marks[STOP] = place + 1
     marks[NEXT] += 1
     marks[SCAN] = IDLE
 
 
-@lean
-def _is_due(marks, ordinal, fresh, boxed, keep):
+@tiny
+def _is_due(marks, ordinal, met, boxed, keep):
     """Is there anything to do before a row comes? Handing over all there is costs as much as scoring hundreds of rows."""
     due = marks[PENDING] > marks[SOFT] or marks[FRONT] < marks[HEAD] or marks[STOP] == len(ordinal)
     due |= marks[STOP] > marks[FRONT] and marks[STOP] - marks[FRONT] >= 2 * keep
-    return due or marks[FRESH_STOP] == len(fresh) or (boxed[BOXED] and marks[STOP] - marks[HEAD] >= 2 * boxed[BOXED])
+    return due or marks[MET] == len(met) or (boxed[BOXED] and marks[STOP] - marks[HEAD] >= 2 * boxed[BOXED])
 
 
 @lean
-def _get_ready(state, boxes, reverse, keep):
+def _get_ready(state, boxes, keep):
     """Before a row comes: let pairs join, rows that have left be forgotten, young ones be settled until `keep` are left, and
     see that there is room."""
+    never_inlined()
     marks, tail = state.marks, state.tail
     if marks[PENDING] > marks[SOFT]:
         if marks[BAND] + marks[PENDING] > len(state.band.score):
             return BAND_FULL
         merge_all(state, boxes)
     if marks[FRONT] < marks[HEAD]:
-        marks[FRONT] = marks[HEAD]
+        drop_oldest(marks, state.young, marks[HEAD] - marks[FRONT])
         state.levels[TAU] = -np.inf
         lay_again(state, boxes)
     if marks[STOP] > marks[FRONT] and marks[STOP] - marks[FRONT] >= 2 * keep:
-        code = settle(state, boxes, reverse, keep)
+        code = settle(state, boxes, keep)
         if code != DONE:
             return code
-    if marks[FRESH_STOP] == len(state.fresh.ordinal):
-        _move_fresh(state)
-        if marks[FRESH_STOP] == len(state.fresh.ordinal):  # few rows may be older ones: the young ones reach far back
-            code = settle(state, boxes, reverse, 0)
-            if code != DONE:
-                return code
-            _move_fresh(state)
+    if marks[MET] == len(state.young.b):  # few rows may be older ones: the young ones reach far back
+        code = settle(state, boxes, 0)
+        if code != DONE:
+            return code
     if boxes.marks[BOXED] and marks[STOP] - marks[HEAD] >= 2 * boxes.marks[BOXED]:
         return BOX_DUE
     return TAIL_FULL if marks[STOP] == len(tail.ordinal) else DONE
 
 
-@lean
+@tiny
 def _floor(answers, levels):
     """Note the least score that any watched answer may take up: -inf where one takes any, inf where none is watched."""
     floor = np.inf
@@ -216,41 +202,29 @@ def _floor(answers, levels):
     return floor
 
 
-@lean
-def _move_fresh(state):
-    """Move the fresh rows that a young row may be paired with to the front of their arrays."""
-    marks, fresh, kept = state.marks, state.fresh, 0
-    front = state.tail.ordinal[marks[FRONT]] if marks[FRONT] < marks[STOP] else marks[NEXT]
-    for place in range(marks[FRESH_HEAD], marks[FRESH_STOP]):
-        if fresh.ordinal[place] > front:
-            for j in range(fresh.columns.shape[0]):
-                fresh.columns[j, kept] = fresh.columns[j, place]
-            fresh.ordinal[kept] = fresh.ordinal[place]
-            kept += 1
-    marks[FRESH_HEAD], marks[FRESH_STOP] = 0, kept
-
-
-@lean
-def _scan(marks, levels, segments, tail, pending, scorer, screen):
-    """Score the new row with the tail, from where marks[SCAN] stands; pairs that may matter wait. With young rows, only
-    those that an answer may take up do; the newest settled rows have limits of their own, older ones one a segment. OUT_OF_ROOM
-    when no more may wait."""
+@tiny
+def _scan(marks, levels, segments, tail, young, pending, scorer, screen):
+    """Score the new row with the tail, from where marks[SCAN] stands; pairs that may matter wait. After the newest rows, each
+    segment has one limit. OUT_OF_ROOM when no more may wait."""
     columns, newer, buffer, weights, shape = tail.columns, scorer.newer, scorer.buffer, scorer.weights, scorer.shape
     search, sign = scorer.marks[SEARCH], scorer.sign[APART]
-    place, j, fine = marks[SCAN], 0, marks[STOP]  # down to `fine` in small steps: a score reaches the limit somewhere
+    place, j, fine = marks[SCAN], 1, marks[STOP]  # down to `fine` in small steps: a score reaches the limit somewhere
+    if place > segments.begin[0] and place > marks[HEAD]:
+        begin = scan_newest(marks, levels, segments, tail, young, pending, scorer)
+        if begin < 0:
+            return OUT_OF_ROOM
+        marks[SCORED] += place - begin
+        place = begin
+    if place > marks[HEAD] and not may_matter(scorer, segments.low[0], segments.high[0], segments.limit[0]):
+        place = marks[HEAD]
     while place > marks[HEAD]:
-        own = False
-        if place > marks[FRONT]:
-            begin, limit = max(marks[FRONT], place - BLOCK), levels[FLOOR]
-        elif place > segments.begin[0]:
-            begin, limit, own = max(segments.begin[0], marks[HEAD]), 0.0, True
-        else:
-            while segments.begin[j] >= place:
-                j += 1
-            begin, limit = max(segments.begin[j], marks[HEAD]), segments.limit[j]
-        if own:
-            hit = True
-        elif is_clear(screen.marks, screen.limit, screen.hits, marks[NEXT], begin, place, limit):
+        while segments.begin[j] >= place:
+            j += 1
+        begin, limit = max(segments.begin[j], marks[HEAD]), segments.limit[j]
+        if not may_matter(scorer, segments.low[j], segments.high[j], limit):
+            place = begin
+            continue
+        if is_clear(screen.marks, screen.limit, screen.hits, marks[NEXT], begin, place, limit):
             hit = False
         elif search == EXPRESSION:
             hit = promising(scorer, columns, begin, place - begin, limit)
@@ -262,7 +236,7 @@ def _scan(marks, levels, segments, tail, pending, scorer, screen):
             if hit and place - begin > FINE:
                 fine = begin
                 continue
-        if hit and not _let_wait(marks, tail, segments, pending, scorer, begin, place, limit, own):
+        if hit and not _let_wait(marks, tail, pending, scorer, begin, place, limit):
             marks[SCAN] = place
             return OUT_OF_ROOM
         marks[SCORED] += place - begin
@@ -272,25 +246,19 @@ def _scan(marks, levels, segments, tail, pending, scorer, screen):
 
 
 @lean
-def _let_wait(marks, tail, segments, pending, scorer, begin, stop, limit, own):
-    """Of these rows, at most a block, let the pairs wait that reach the limit, or each its own. False, and none waits, when
-    there is no room for them."""
-    if own:
-        score(scorer, tail.columns, begin, stop - begin)
-        own_limits = segments.own[begin - segments.begin[0] :]
-        found = reaching_own(scorer.sign[0], scorer.buffer, scorer.hits, stop - begin, own_limits)
-    else:
-        fill(scorer, tail.columns, begin, stop - begin)
-        found = reaching(scorer.sign[0], scorer.buffer, scorer.hits, stop - begin, limit)
+def _let_wait(marks, tail, pending, scorer, begin, stop, limit):
+    """Of these rows, at most a block, let the pairs wait that reach the limit. False, and none waits, when there is no room for
+    them."""
+    never_inlined()
+    fill(scorer, tail.columns, begin, stop - begin)
+    found = reaching(scorer.sign[TURN], scorer.buffer, scorer.hits, stop - begin, limit)
     wait = marks[PENDING]
     if wait + found > len(pending.score):
         return False
     for hit in scorer.hits[:found]:
-        turned, a = scorer.sign[0] * scorer.buffer[hit], tail.ordinal[begin + hit]
-        pending.score[wait], pending.a[wait], pending.b[wait] = turned, a, marks[NEXT]
+        pending.score[wait], pending.b[wait] = scorer.sign[TURN] * scorer.buffer[hit], marks[NEXT]
+        pending.a[wait] = tail.ordinal[begin + hit]
         wait += 1
-        if begin >= marks[FRONT]:
-            tail.early[begin + hit] = 1
     marks[PENDING] = wait
     return True
 
@@ -298,7 +266,7 @@ def _let_wait(marks, tail, segments, pending, scorer, begin, stop, limit, own):
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-@lean
+@tiny
 def _must_read(answers, q, first):
     """Let a query's answer go on to the window that begins at `first`. True when it has to be read anew: a watched one,
     when too few pairs are left of it; any other each time."""

@@ -1,8 +1,9 @@
 """The score of a new row with each of many older ones: a block at a time, vectorized, whatever the score.
 
-Distances have loops of their own; of a block none of whose pairs can matter the scores are compared and never written.
-Any other score is register code (`kernels.expression`): the older rows' columns are read where they lie, the new row's
-values fill registers, and what depends on the new row alone is computed once a row, before the first block.
+Distances have loops of their own (`kernels.pairs_distance`); any other score is register code (`kernels.expression`, and steps
+of pairs alone here): the older rows' columns are read where they lie, the new row's values fill registers, and what depends on
+the new row alone is computed once a row, before the first block. Of a block none of whose pairs can matter the scores are
+compared and never written.
 
 Many such scores are a distance in other words: weighted, scaled, negated, the largest difference, or restricted by a condition.
 The distance is then *searched* for, by the loops of distances and by boxes, with a margin for what rounding may do; only where
@@ -18,192 +19,103 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.expression import BLOCK, OPCODES, Program, apply
-from skyband.kernels.jit import lean, tiny
-from skyband.kernels.pairs_weighted import any_largest, any_weighted_l1, any_weighted_l2
+from skyband.kernels.expression import BLOCK, OPCODES, apply
+from skyband.kernels.jit import lean, never_inlined, tiny
+from skyband.kernels.pairs_distance import EXPRESSION, write_apart
 
-L1, L2, PRODUCT, EXPRESSION = 0, 1, 2, 3  # how scores are computed
-WEIGHTED_L1, WEIGHTED_L2, LARGEST = 4, 5, 6  # what else is searched for; L2 and WEIGHTED_L2 by squares
-UNWRITTEN = 4  # columns up to which a distance is compared where it is computed: `promising` then takes any number of rows
-UNWRITTEN_WEIGHTED = 2  # the same of the kinds with weights
 FINE = 128  # rows looked through one by one where a score is known to reach the limit
 
-KIND, SEARCH, MET = 0, 1, 2  # places in Scorer.marks; SEARCH is EXPRESSION where nothing else is known than the code
-MARKS = 3
+KIND, SEARCH, FILLED, WIDTH = 0, 1, 2, 3  # places in Scorer.marks; SEARCH is EXPRESSION where nothing else is known
+MARKS = 4
 TURN, APART = 0, 1  # places in Scorer.sign: 1 where larger scores, or larger distances, are better, or -1
-FACTOR, ROOT, EXACT = 0, 1, 2  # places in Scorer.shape: the score is about FACTOR times the distance, or its root
-SHAPE = 3
+
+OPERATION, TARGET, FIRST, SECOND, THIRD = range(5)  # of a step: see `expression.Program`
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE, ABS = OPCODES["+"], OPCODES["-"], OPCODES["*"], OPCODES["/"], OPCODES["abs"]
+DIFFERENCE = len(OPCODES)  # an operation of pairs alone: abs(x - y)
+READ_ONCE = (ADD, SUBTRACT, MULTIPLY, DIVIDE, DIFFERENCE)  # steps that read one number of a second operand that is `still`
 
-_MARGIN = 1e-14  # what rounding may do to a distance of up to 32 columns
-_TINY = 1e-320  # and to the smallest numbers
-_HUGE = np.finfo(np.float64).max
+_LEAST, _SLACK = 1e-290, 1e-307  # limits of quotients that can be told from products; what the smallest products lose
+_ROUNDING = 1e-15  # what the others may
 
 
 class Scorer(NamedTuple):
-    """How pairs are scored. The programs are empty for distances.
+    """How pairs are scored. The programs, a step a row, are empty for distances.
 
     Places of a program: the older rows' columns, then the rows of `memory`: the buffer, the new row's columns, constants,
     and what lies in between.
     """
 
-    marks: np.ndarray  # int64 [MARKS]
+    marks: np.ndarray  # int64 [MARKS]; WIDTH: numbers of a register that is `still`, 1 where no more are read
     sign: np.ndarray  # float64 [2]
     weights: np.ndarray  # float64 [searched columns]: they come first, of both rows
     shape: np.ndarray  # float64 [SHAPE]
     newer: np.ndarray  # float64 [newer columns]: the new row
     buffer: np.ndarray  # float64 [BLOCK]: plain scores of the block scored last; the first row of `memory`
     memory: np.ndarray  # float64 [registers, BLOCK]
+    ranges: np.ndarray  # float64 [registers, 2]: the same of a whole zone (`kernels.pairs_zones`)
     hits: np.ndarray  # int64 [BLOCK]: places in the buffer
     still: np.ndarray  # uint8 [registers]: 1 where a row of `memory` holds one number, which depends on the new row alone
-    before: Program  # of what depends on the new row alone
-    program: Program  # of all the rest
+    before: np.ndarray  # int64 [steps, FIELDS]: of what depends on the new row alone
+    program: np.ndarray  # int64 [steps, FIELDS]: of all the rest
 
 
-@lean
-def meet(scorer, columns, newer, row, width):
-    """Begin with a new row: column `row` of `newer`. It will be scored with up to `width` rows at a time."""
+@tiny
+def meet(scorer, columns, newer, row):
+    """Begin with a new row: column `row` of `newer`."""
     for j in range(newer.shape[0]):
         scorer.newer[j] = newer[j, row]
-    scorer.marks[MET] = 0
+    scorer.marks[FILLED] = 0
     if scorer.marks[SEARCH] == EXPRESSION:
-        _prepare(scorer, columns, width)
+        _prepare(scorer, columns, BLOCK)
 
 
 @lean
-def _prepare(scorer, columns, width):
-    """Fill the registers that depend on the new row alone, for up to `width` rows at a time."""
+def _prepare(scorer, columns, rows):
+    """Fill the registers that depend on the new row alone, for up to so many rows at a time."""
+    never_inlined()
+    width = min(rows, scorer.marks[WIDTH])
     for j in range(len(scorer.newer)):
         register, value = scorer.memory[1 + j], scorer.newer[j]
         for i in range(width):
             register[i] = value
-    _run(scorer.before, columns, scorer.memory, 0, width, 0, len(scorer.before.operation))
-    scorer.marks[MET] = width
-
-
-@lean
-def _run_whole(scorer, columns, begin, count):
-    """Compute the scores of these rows by the code, whatever was done before."""
-    if scorer.marks[MET] < count:
-        _prepare(scorer, columns, FINE if count <= FINE else BLOCK)
-    _run(scorer.program, columns, scorer.memory, begin, count, 0, len(scorer.program.operation))
-
-
-@lean
-def _run(program, columns, memory, begin, count, from_step, upto):
-    """Run steps of register code over the `count` older rows from the place `begin` on."""
-    older, end = columns.shape[0], begin + count
-    for step in range(from_step, upto):
-        first, second, third = program.first[step], program.second[step], program.third[step]
-        x = columns[first, begin:end] if first < older else memory[first - older, :count]
-        y = columns[second, begin:end] if second < older else memory[second - older, :count]
-        z = columns[third, begin:end] if third < older else memory[third - older, :count]
-        apply(program.operation[step], memory[program.target[step] - older, :count], x, y, z)
-
-
-@lean
-def promising(scorer, columns, begin, count, limit):
-    """Has any of the `count` older rows from the place `begin` on a turned score of at least `limit` with the new row? Where
-    something else is searched for, True perhaps a little below it. A score that is NaN counts for nothing, a `limit` that is
-    NaN lets none in.
-
-    The comparison is part of the loop that computes scores, and no score is written: this costs less than writing them.
-    """
-    search, sign = scorer.marks[SEARCH], scorer.sign[APART]
-    if search == EXPRESSION:
-        last = len(scorer.program.operation) - 1
-        _run(scorer.program, columns, scorer.memory, begin, count, 0, last)
-        still, turn = scorer.still, scorer.sign[TURN]
-        return _last_reaches(scorer.program, columns, scorer.memory, still, begin, count, last, turn, limit)
-    level = level_of(search, scorer.shape, sign, limit)
-    return any_apart(search, columns, begin, count, scorer.newer, scorer.weights, scorer.buffer, sign, level)
-
-
-@lean
-def _last_reaches(program, columns, memory, still, begin, count, step, sign, limit):
-    """Does what the last step gives for any of these rows, turned by `sign`, reach `limit`? The commonest write nothing."""
-    older, end, hit = columns.shape[0], begin + count, False
-    operation, first, second = program.operation[step], program.first[step], program.second[step]
-    x = columns[first, begin:end] if first < older else memory[first - older, :count]
-    y = columns[second, begin:end] if second < older else memory[second - older, :count]
-    if second >= older and still[second - older]:  # read once
-        v = y[0]
-        if operation == ADD:
-            for i in range(count):
-                hit |= sign * (x[i] + v) >= limit
-            return hit
-        if operation == SUBTRACT:
-            for i in range(count):
-                hit |= sign * (x[i] - v) >= limit
-            return hit
-        if operation == MULTIPLY:
-            for i in range(count):
-                hit |= sign * (x[i] * v) >= limit
-            return hit
-        if operation == DIVIDE:
-            for i in range(count):
-                hit |= sign * (x[i] / v) >= limit
-            return hit
-    if operation == ADD:
-        for i in range(count):
-            hit |= sign * (x[i] + y[i]) >= limit
-    elif operation == SUBTRACT:
-        for i in range(count):
-            hit |= sign * (x[i] - y[i]) >= limit
-    elif operation == MULTIPLY:
-        for i in range(count):
-            hit |= sign * (x[i] * y[i]) >= limit
-    elif operation == DIVIDE:
-        for i in range(count):
-            hit |= sign * (x[i] / y[i]) >= limit
-    elif operation == ABS:
-        for i in range(count):
-            hit |= sign * abs(x[i]) >= limit
-    else:
-        _run(program, columns, memory, begin, count, step, step + 1)
-        scores = memory[0, :count]
-        for i in range(count):
-            hit |= sign * scores[i] >= limit
-    return hit
+    _run(scorer.before, columns, scorer.memory, scorer.still, 0, width)
+    scorer.marks[FILLED] = rows
 
 
 @tiny
-def any_apart(search, columns, begin, count, newer, weights, out, sign, level):
-    """`promising` of a distance, for callers to whom handing over a whole scorer costs too much. `level`: see `level_of`."""
-    d = len(weights)
-    if search == L1:
-        return _any_l1(columns, d, begin, count, newer, out, sign, level)
-    if search == PRODUCT:
-        return _any_product(columns, d, begin, count, newer, out, sign, level)
-    if search == L2:
-        return _any_l2(columns, d, begin, count, newer, out, sign, level)
-    if search == WEIGHTED_L1:
-        return any_weighted_l1(columns, begin, count, newer, weights, out, sign, level)
-    if search == LARGEST:
-        return any_largest(columns, begin, count, newer, weights, out, sign, level)
-    return any_weighted_l2(columns, begin, count, newer, weights, out, sign, level)
+def promising(scorer, columns, begin, count, limit):
+    """Has any of the `count` older rows from the place `begin` on a turned score of at least `limit` with the new row? For
+    scores that no distance tells: of others `any_apart` asks. A score that is NaN counts for nothing, a `limit` that is NaN
+    lets none in.
+
+    The comparison is part of the loop that computes scores, and no score is written: this costs less than writing them.
+    """
+    before, last = scorer.program[:-1], scorer.program[-1]
+    if len(before):
+        _run(before, columns, scorer.memory, scorer.still, begin, count)
+    return _last_reaches(last, columns, scorer.memory, scorer.still, begin, count, scorer.sign[TURN], limit)
 
 
-@lean
-def level_of(search, shape, sign, limit):
-    """What a distance turned by `sign` reaches wherever the turned score reaches `limit`: of sums of squares, before the root.
+@tiny
+def fill(scorer, columns, begin, count):
+    """Write the plain scores of these rows, of which `promising` was the last to see the scorer, into the buffer."""
+    if scorer.marks[SEARCH] != EXPRESSION:
+        score(scorer, columns, begin, count)
+    else:
+        _run(scorer.program[-1:], columns, scorer.memory, scorer.still, begin, count)
 
-    A score that is no more than searched for differs from FACTOR times the distance, or its root, by rounding: each step of
-    either by its own last bit, the last one by the smallest numbers there are. Both overflow together, but for that."""
-    if limit != limit:
-        return limit
-    if shape[EXACT]:
-        return _of_squares(sign, limit) if search == L2 else limit
-    if sign < 0.0:
-        if limit > 0.0:
-            return np.nan
-        most = (-limit * (1.0 + _MARGIN) + _TINY) / shape[FACTOR] * (1.0 + _MARGIN) + _TINY
-        return -(most * most * (1.0 + _MARGIN) + _TINY) if shape[ROOT] else -most
-    least = (min(limit, _HUGE) * (1.0 - _MARGIN) - _TINY) / shape[FACTOR] * (1.0 - _MARGIN) - _TINY
-    if shape[ROOT] and least > 0.0:
-        least = least * least * (1.0 - _MARGIN) - _TINY
-    return min(least, _HUGE * (1.0 - _MARGIN)) if least > 0.0 else -np.inf
+
+@tiny
+def score(scorer, columns, begin, count):
+    """Write the plain scores of these rows, no more than a block, into the buffer, whatever the kind."""
+    kind = scorer.marks[KIND]
+    if kind != EXPRESSION:
+        write_apart(kind, columns, begin, count, scorer.newer, scorer.weights, scorer.buffer)
+        return
+    if scorer.marks[FILLED] < count:
+        _prepare(scorer, columns, FINE if count <= FINE else BLOCK)
+    _run(scorer.program, columns, scorer.memory, scorer.still, begin, count)
 
 
 @lean
@@ -216,193 +128,108 @@ def reaching(sign, buffer, hits, count, limit):
     return found
 
 
-@lean
-def reaching_own(sign, buffer, hits, count, limits):
-    """The same where each has a limit of its own."""
-    scores, own, found = buffer[:count], limits[:count], 0
-    for i in range(count):
-        hits[found] = i
-        found += sign * scores[i] >= own[i]
-    return found
+# -- register code -----------------------------------------------------------------------------------------------
 
 
-@lean
-def fill(scorer, columns, begin, count):
-    """Write the plain scores of these rows, of which `promising` was the last to see the scorer, into the buffer."""
-    kind = scorer.marks[KIND]
-    if kind == EXPRESSION:
-        if scorer.marks[SEARCH] != EXPRESSION:
-            _run_whole(scorer, columns, begin, count)
-        else:
-            last = len(scorer.program.operation) - 1
-            _run(scorer.program, columns, scorer.memory, begin, count, last, last + 1)
-    elif kind == L1:
-        _l1(columns, begin, count, columns.shape[0], scorer.newer, scorer.buffer)
-    elif kind == PRODUCT:
-        _product(columns, begin, count, columns.shape[0], scorer.newer, scorer.buffer)
-    elif kind == L2:
-        _squares(columns, begin, count, columns.shape[0], scorer.newer, scorer.buffer)
-        scores = scorer.buffer[:count]
-        for i in range(count):
-            scores[i] = math.sqrt(scores[i])
+@tiny
+def _value(operation, x, y):
+    """What the commonest operations give. As in `pairs_distance`, which one it is is known when this is compiled."""
+    if operation == ADD:
+        return x + y
+    if operation == SUBTRACT:
+        return x - y
+    if operation == MULTIPLY:
+        return x * y
+    if operation == DIVIDE:
+        return x / y
+    return abs(x) if operation == ABS else abs(x - y)
 
 
-@lean
-def score(scorer, columns, begin, count):
-    """Write the plain scores of these rows into the buffer, whatever the kind."""
-    if scorer.marks[KIND] == EXPRESSION:
-        _run_whole(scorer, columns, begin, count)
+@tiny
+def _compute(operation, out, x, y, still):
+    if still:
+        v = y[0]  # read once
+        for i in range(len(out)):
+            out[i] = _value(operation, x[i], v)
     else:
-        fill(scorer, columns, begin, count)
+        for i in range(len(out)):
+            out[i] = _value(operation, x[i], y[i])
 
 
 @lean
-def _of_squares(sign, limit):
-    """A bound of sums of squares that no pair misses whose root reaches `limit`: the root rounds."""
-    if limit != limit:
-        return limit
-    if sign < 0.0:
-        return -(limit * limit * (1.0 + 1e-14) + 1e-323) if limit <= 0.0 else np.nan
-    return limit * limit * (1.0 - 1e-14) - 1e-323 if limit > 0.0 else -np.inf
+def _run(program, columns, memory, still, begin, count):
+    """Run register code over the `count` older rows from the place `begin` on."""
+    never_inlined()
+    older, end = columns.shape[0], begin + count
+    for step in range(len(program)):
+        operation, first, second = program[step, OPERATION], program[step, FIRST], program[step, SECOND]
+        x = columns[first, begin:end] if first < older else memory[first - older, :count]
+        y = columns[second, begin:end] if second < older else memory[second - older, :count]
+        out, stays = memory[program[step, TARGET] - older, :count], second >= older and still[second - older]
+        if operation == DIFFERENCE:
+            _compute(DIFFERENCE, out, x, y, stays)
+        elif operation == SUBTRACT:
+            _compute(SUBTRACT, out, x, y, stays)
+        elif operation == ADD:
+            _compute(ADD, out, x, y, stays)
+        elif operation == MULTIPLY:
+            _compute(MULTIPLY, out, x, y, stays)
+        elif operation == DIVIDE:
+            _compute(DIVIDE, out, x, y, stays)
+        else:
+            third = program[step, THIRD]
+            z = columns[third, begin:end] if third < older else memory[third - older, :count]
+            apply(operation, out, x, y, z)
 
 
-@lean
-def _l1(columns, begin, count, upto, newer, out):
-    """Sums of differences over the columns before `upto`, added from the left; two columns a pass."""
-    o, end = out[:count], begin + count
-    x, v = columns[0, begin:end], newer[0]
-    if upto == 1:
-        for i in range(count):
-            o[i] = abs(x[i] - v)
-        return
-    y, w = columns[1, begin:end], newer[1]
-    for i in range(count):
-        o[i] = abs(x[i] - v) + abs(y[i] - w)
-    for j in range(2, upto - 1, 2):
-        x, v, y, w = columns[j, begin:end], newer[j], columns[j + 1, begin:end], newer[j + 1]
-        for i in range(count):
-            o[i] = o[i] + abs(x[i] - v) + abs(y[i] - w)
-    if upto & 1:
-        x, v = columns[upto - 1, begin:end], newer[upto - 1]
-        for i in range(count):
-            o[i] += abs(x[i] - v)
-
-
-@lean
-def _squares(columns, begin, count, upto, newer, out):
-    """Sums of squares over the columns before `upto`."""
-    o, end = out[:count], begin + count
-    x, v = columns[0, begin:end], newer[0]
-    for i in range(count):
-        o[i] = (x[i] - v) * (x[i] - v)
-    for j in range(1, upto):
-        x, v = columns[j, begin:end], newer[j]
-        for i in range(count):
-            o[i] += (x[i] - v) * (x[i] - v)
-
-
-@lean
-def _product(columns, begin, count, upto, newer, out):
-    """Products of differences over the columns before `upto`."""
-    o, end = out[:count], begin + count
-    x, v = columns[0, begin:end], newer[0]
-    for i in range(count):
-        o[i] = abs(x[i] - v)
-    for j in range(1, upto):
-        x, v = columns[j, begin:end], newer[j]
-        for i in range(count):
-            o[i] *= abs(x[i] - v)
-
-
-@lean
-def _any_l1(columns, d, begin, count, newer, out, sign, limit):
-    """Of more than four columns all but the last two are added up first; no more than a block then."""
-    end, hit = begin + count, False
-    x, v = columns[0, begin:end], newer[0]
-    if d == 1:
-        for i in range(count):
-            hit |= sign * abs(x[i] - v) >= limit
-        return hit
-    y, w = columns[1, begin:end], newer[1]
-    if d == 2:
-        for i in range(count):
-            hit |= sign * (abs(x[i] - v) + abs(y[i] - w)) >= limit
-        return hit
-    z, u = columns[2, begin:end], newer[2]
-    if d == 3:
-        for i in range(count):
-            hit |= sign * (abs(x[i] - v) + abs(y[i] - w) + abs(z[i] - u)) >= limit
-        return hit
-    t, r = columns[3, begin:end], newer[3]
-    if d == 4:
-        for i in range(count):
-            hit |= sign * (abs(x[i] - v) + abs(y[i] - w) + abs(z[i] - u) + abs(t[i] - r)) >= limit
-        return hit
-    _l1(columns, begin, count, d - 2, newer, out)
-    o, x, v, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2], columns[d - 1, begin:end], newer[d - 1]
-    for i in range(count):
-        hit |= sign * (o[i] + abs(x[i] - v) + abs(y[i] - w)) >= limit
+@tiny
+def _any(operation, x, y, still, sign, limit):
+    hit = False
+    if still:
+        v = y[0]
+        for i in range(len(x)):
+            hit |= sign * _value(operation, x[i], v) >= limit
+    else:
+        for i in range(len(x)):
+            hit |= sign * _value(operation, x[i], y[i]) >= limit
     return hit
 
 
 @lean
-def _any_l2(columns, d, begin, count, newer, out, sign, limit):
-    """As `_any_l1`, of sums of squares."""
-    end, hit = begin + count, False
-    x, v = columns[0, begin:end], newer[0]
-    if d == 1:
-        for i in range(count):
-            hit |= sign * ((x[i] - v) * (x[i] - v)) >= limit
-        return hit
-    y, w = columns[1, begin:end], newer[1]
-    if d == 2:
-        for i in range(count):
-            hit |= sign * ((x[i] - v) * (x[i] - v) + (y[i] - w) * (y[i] - w)) >= limit
-        return hit
-    z, u = columns[2, begin:end], newer[2]
-    if d == 3:
-        for i in range(count):
-            hit |= sign * ((x[i] - v) * (x[i] - v) + (y[i] - w) * (y[i] - w) + (z[i] - u) * (z[i] - u)) >= limit
-        return hit
-    t, r = columns[3, begin:end], newer[3]
-    if d == 4:
-        for i in range(count):
-            both = (x[i] - v) * (x[i] - v) + (y[i] - w) * (y[i] - w)
-            hit |= sign * (both + (z[i] - u) * (z[i] - u) + (t[i] - r) * (t[i] - r)) >= limit
-        return hit
-    _squares(columns, begin, count, d - 2, newer, out)
-    o, x, v, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2], columns[d - 1, begin:end], newer[d - 1]
+def _last_reaches(step, columns, memory, still, begin, count, sign, limit):
+    """Does what the last step gives for any of these rows, turned by `sign`, reach `limit`? The commonest write nothing."""
+    never_inlined()
+    older, end, operation, first, second = columns.shape[0], begin + count, step[OPERATION], step[FIRST], step[SECOND]
+    x = columns[first, begin:end] if first < older else memory[first - older, :count]
+    y = columns[second, begin:end] if second < older else memory[second - older, :count]
+    stays = second >= older and still[second - older]
+    if operation == ADD:
+        return _any(ADD, x, y, stays, sign, limit)
+    if operation == SUBTRACT:
+        return _any(SUBTRACT, x, y, stays, sign, limit)
+    if operation == MULTIPLY:
+        return _any(MULTIPLY, x, y, stays, sign, limit)
+    if operation == DIVIDE:
+        if _LEAST <= abs(limit) < np.inf and not stays:
+            return _any_quotient(x, y, sign, limit)
+        return _any(DIVIDE, x, y, stays, sign, limit)
+    if operation == ABS:
+        return _any(ABS, x, y, stays, sign, limit)
+    if operation == DIFFERENCE:
+        return _any(DIFFERENCE, x, y, stays, sign, limit)
+    _run(step.reshape(1, -1), columns, memory, still, begin, count)
+    scores, hit = memory[0, :count], False
     for i in range(count):
-        hit |= sign * (o[i] + (x[i] - v) * (x[i] - v) + (y[i] - w) * (y[i] - w)) >= limit
+        hit |= sign * scores[i] >= limit
     return hit
 
 
 @lean
-def _any_product(columns, d, begin, count, newer, out, sign, limit):
-    """As `_any_l1`, of products."""
-    end, hit = begin + count, False
-    x, v = columns[0, begin:end], newer[0]
-    if d == 1:
-        for i in range(count):
-            hit |= sign * abs(x[i] - v) >= limit
-        return hit
-    y, w = columns[1, begin:end], newer[1]
-    if d == 2:
-        for i in range(count):
-            hit |= sign * (abs(x[i] - v) * abs(y[i] - w)) >= limit
-        return hit
-    z, u = columns[2, begin:end], newer[2]
-    if d == 3:
-        for i in range(count):
-            hit |= sign * (abs(x[i] - v) * abs(y[i] - w) * abs(z[i] - u)) >= limit
-        return hit
-    t, r = columns[3, begin:end], newer[3]
-    if d == 4:
-        for i in range(count):
-            hit |= sign * (abs(x[i] - v) * abs(y[i] - w) * abs(z[i] - u) * abs(t[i] - r)) >= limit
-        return hit
-    _product(columns, begin, count, d - 2, newer, out)
-    o, x, v, y, w = out[:count], columns[d - 2, begin:end], newer[d - 2], columns[d - 1, begin:end], newer[d - 1]
-    for i in range(count):
-        hit |= sign * (o[i] * abs(x[i] - v) * abs(y[i] - w)) >= limit
+def _any_quotient(x, y, sign, limit):
+    """May any x / y reach `limit`? Told from products, which cost a third: true wherever one does, and perhaps a little below.
+    With s the sign of y (of a zero too), x / y is s x / |y|, and reaches a limit only where s x comes up to |y| times it."""
+    never_inlined()
+    hit, low = False, limit * (1.0 - _ROUNDING) if limit > 0.0 else limit * (1.0 + _ROUNDING)
+    for i in range(len(x)):
+        hit |= sign * x[i] * math.copysign(1.0, y[i]) >= low * abs(y[i]) - _SLACK
     return hit

@@ -13,8 +13,10 @@ import numpy as np
 
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean, tiny
-from skyband.kernels.pairs_score import APART, EXPRESSION, SEARCH, any_apart, level_of, meet, promising
+from skyband.kernels.pairs_distance import EXPRESSION, any_apart, level_of
+from skyband.kernels.pairs_score import APART, SEARCH, meet, promising
 from skyband.kernels.pairs_state import SEGMENTS
+from skyband.kernels.pairs_zones import bound, may_matter
 
 FIRST, ROWS, UPTO = 0, 1, 2  # places in Screen.marks
 MARKS = 3
@@ -49,17 +51,19 @@ def lay_limits(marks, segments, screen):
 
 
 @lean
-def look_ahead(scorer, columns, newer, row, low, high, head, screen):
+def look_ahead(scorer, tail, newer, row, low, high, head, screen):
     """Hold the rows of `newer` from `row` on against the blocks [low, high)."""
+    columns = tail.columns
     rows = screen.marks[ROWS]
     search, sign = scorer.marks[SEARCH], scorer.sign[APART]
     if search == EXPRESSION:  # to begin with a new row costs as much as a block
         for r in range(rows):
-            meet(scorer, columns, newer, row + r, BLOCK)
+            meet(scorer, columns, newer, row + r)
             for block in range(low, high):
                 begin = max(head, block * BLOCK)
                 count = (block + 1) * BLOCK - begin
-                screen.hits[r, block] = promising(scorer, columns, begin, count, screen.limit[block])
+                hit = may_matter(scorer, tail.low[block], tail.high[block], screen.limit[block])
+                screen.hits[r, block] = hit and promising(scorer, columns, begin, count, screen.limit[block])
         return
     for block in range(low, high):
         begin = max(head, block * BLOCK)
@@ -67,8 +71,10 @@ def look_ahead(scorer, columns, newer, row, low, high, head, screen):
         for r in range(rows):
             for j in range(len(scorer.weights)):
                 scorer.newer[j] = newer[j, row + r]
-            hit = any_apart(search, columns, begin, count, scorer.newer, scorer.weights, scorer.buffer, sign, level)
-            screen.hits[r, block] = hit
+            best = bound(search, sign, scorer.newer, scorer.weights, tail.low[block], tail.high[block])
+            screen.hits[r, block] = not best < level and any_apart(
+                search, columns, begin, count, scorer.newer, scorer.weights, scorer.buffer, sign, level
+            )
 
 
 @tiny

@@ -35,8 +35,8 @@ MERGES = 20  # how often waiting pairs have joined the band
 SCORED = 21  # pairs scored so far
 FRONT = 22  # place of the first young row in the tail; those before it are settled
 YOUNG = 23  # rows that stay young when others are settled
-FRESH_HEAD = 24  # place of the first fresh row that a young row may be paired with
-FRESH_STOP = 25
+MET = 24  # rows that have met the young ones: of Young.score in use
+OWN = 25  # settled rows, the newest ones, of which each has a limit of its own
 SPAN = 26  # rows of the longest segment
 MARKS = 27
 
@@ -50,7 +50,6 @@ IDLE = -1
 DONE = 0  # what a step returns, or
 OUT_OF_ROOM = 2  # when the band has no room for what it found
 DEPTH = 64  # of a tree of pairs, at most
-OWN_LIMITS = 128  # the newest settled rows, of which each has a limit of its own
 MUST_READ = 2  # in Answers.changed: too few pairs are left of a watched answer
 NOT_WATCHED = -1  # in Answers.mark: read when asked, not kept up
 SEEN_ALL = -2  # in Answers.mark, during a merge: has been shown every waiting pair
@@ -61,14 +60,20 @@ class Tail(NamedTuple):
 
     columns: np.ndarray  # float64 [older columns, room]
     ordinal: np.ndarray  # int64 [room], increasing
-    early: np.ndarray  # uint8 [room]: 1 when a pair of this row may have joined while it was young
+    low: np.ndarray  # float64 [blocks, older columns]: no row of a block is below it in a column, NaN apart
+    high: np.ndarray  # float64 [blocks, older columns]
 
 
-class Fresh(NamedTuple):
-    """Rows that a young row may be paired with as the newer one, oldest first, in the places [FRESH_HEAD, FRESH_STOP)."""
+class Young(NamedTuple):
+    """The turned scores of pairs whose older row is young, until it is settled. Row i is that of the newer row b[i], oldest
+    first; place s of it belongs to the s-th of the width[i] young rows there are of those that were young when it came. NaN:
+    the pair has no score, or waits or has joined already."""
 
-    columns: np.ndarray  # float64 [newer columns, room]
-    ordinal: np.ndarray  # int64 [room], increasing
+    score: np.ndarray  # float64 [room, room]
+    b: np.ndarray  # int64 [room]
+    width: np.ndarray  # int64 [room]: never decreasing
+    limit: np.ndarray  # float64 [room]: room for the limits of rows that are settled
+    best: np.ndarray  # float64 [K]: room for the best scores
 
 
 class Pairs(NamedTuple):
@@ -85,8 +90,10 @@ class Segments(NamedTuple):
     limit of its own."""
 
     begin: np.ndarray  # int64
-    limit: np.ndarray  # float64; NaN: none matters
-    own: np.ndarray  # float64 [OWN_LIMITS]: the limits of the rows from begin[0] on
+    limit: np.ndarray  # float64; NaN: none matters; in the first place the least of all the others
+    low: np.ndarray  # float64 [segments, older columns]: as in Tail; in the first place of all the others
+    high: np.ndarray  # float64 [segments, older columns]
+    own: np.ndarray  # float64 [BLOCK]: the limits of the rows from begin[0] on
 
 
 class Answers(NamedTuple):
@@ -124,13 +131,12 @@ class Skyband(NamedTuple):
     """All there is besides the rows searched by boxes."""
 
     tail: Tail
-    fresh: Fresh
+    young: Young
     band: Pairs  # in the order of rank
     kth: np.ndarray  # int64 [room of the band]: the staircase
     pending: Pairs  # pairs that wait, in the order they came
     segments: Segments
     heap: np.ndarray  # int64 [K]: room for a merge
-    best_young: np.ndarray  # float64 [K]: room for the best scores among young rows
     answers: Answers
     tree: Tree
     levels: np.ndarray  # float64 [LEVELS]

@@ -1,154 +1,177 @@
-"""Rows become old: the newest ones, the young, are settled when others have come after them.
+"""The newest rows: scored with a new row in one go, and settled when others have come after them.
 
-A young row's pairs with newer rows join the band late, as most would not stay for long; see `kernels.pairs_band`.
+A young row's pairs with newer rows join the band late, as most would not stay for long; see `kernels.pairs_band`. Their scores
+are kept until then, so that none is computed twice.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.expression import BLOCK
-from skyband.kernels.jit import lean
+from skyband.kernels.jit import lean, never_inlined, tiny
 from skyband.kernels.pairs_band import limit_of, push, replace_least, step_of
 from skyband.kernels.pairs_boxes import lay_again, merge_all
-from skyband.kernels.pairs_score import APART, EXPRESSION, FINE, SEARCH, any_apart, fill, level_of, meet, promising, reaching
-from skyband.kernels.pairs_state import (
-    BAND,
-    DONE,
-    FRESH_HEAD,
-    FRESH_STOP,
-    FRONT,
-    OUT_OF_ROOM,
-    PENDING,
-    SCORED,
-    STOP,
-    TAU,
-    K,
-    above,
-)
+from skyband.kernels.pairs_score import FINE, TURN, score
+from skyband.kernels.pairs_state import BAND, DONE, FLOOR, FRONT, HEAD, MET, NEXT, OUT_OF_ROOM, PENDING, STOP, TAU, K
 
 _FEW = 8  # rows whose pairs bar hardly any
 
 
+@tiny
+def scan_newest(marks, levels, segments, tail, young, pending, scorer):
+    """Score the new row with the young rows and with those settled ones that have limits of their own. Pairs wait that reach
+    these, or what an answer asks for. Returns the place of the oldest of these rows, or -1 when no more pairs may wait."""
+    begin, first, stop = max(segments.begin[0], marks[HEAD]), marks[FRONT], marks[STOP]
+    score(scorer, tail.columns, begin, stop - begin)
+    sign, settled, wait = scorer.sign[TURN], first - begin, marks[PENDING]
+    turned, scores = young.score[marks[MET], : stop - first], scorer.buffer[settled : stop - begin]
+    some, floor = False, levels[FLOOR]
+    for s in range(len(turned)):
+        turned[s] = sign * scores[s]
+        some |= turned[s] >= floor
+    own = segments.own[begin - segments.begin[0] : first - segments.begin[0]]
+    found = _reaching(sign, scorer.buffer[:settled], own, scorer.hits, 0)
+    if wait + found + (len(turned) if some else 0) > len(pending.score):
+        return -1
+    for hit in scorer.hits[:found]:
+        _let_wait(pending, wait, sign * scorer.buffer[hit], tail.ordinal[begin + hit], marks[NEXT])
+        wait += 1
+    if some:
+        for s in range(len(turned)):
+            if turned[s] >= floor:
+                _let_wait(pending, wait, turned[s], tail.ordinal[first + s], marks[NEXT])
+                turned[s] = np.nan
+                wait += 1
+    marks[PENDING] = wait
+    return begin
+
+
+@tiny
+def _let_wait(pending, at, score, a, b):
+    pending.score[at], pending.a[at], pending.b[at] = score, a, b
+
+
+@tiny
+def _reaching(sign, scores, limits, hits, found):
+    """Note the places of the scores that, turned, reach each its limit, behind the first `found` of `hits`; how many these are
+    then. In most stretches there is none."""
+    for begin in range(0, len(scores), FINE):
+        end = min(begin + FINE, len(scores))
+        some, x, low = False, scores[begin:end], limits[begin:end]
+        for i in range(end - begin):
+            some |= sign * x[i] >= low[i]
+        if some:
+            for i in range(end - begin):
+                hits[found] = begin + i
+                found += sign * x[i] >= low[i]
+    return found
+
+
+@tiny
+def note_met(marks, young):
+    """The new row has met the young ones, before it becomes one itself."""
+    if marks[STOP] > marks[FRONT]:
+        young.b[marks[MET]], young.width[marks[MET]] = marks[NEXT], marks[STOP] - marks[FRONT]
+        marks[MET] += 1
+
+
 @lean
-def settle(state, boxes, reverse, keep):
+def drop_oldest(marks, young, count):
+    """Let the oldest young rows be young no more, whatever is kept of their pairs."""
+    kept = 0
+    for i in range(marks[MET]):
+        left = young.width[i] - count
+        if left > 0:
+            old, new = young.score[i], young.score[kept]
+            for s in range(left):
+                new[s] = old[count + s]
+            young.b[kept], young.width[kept] = young.b[i], left
+            kept += 1
+    marks[MET] = kept
+    marks[FRONT] += count
+
+
+@lean
+def settle(state, boxes, keep):
     """Settle the oldest young rows until `keep` are left, half of them at a time: the K best pairs of the other half bar
     most of theirs. Whatever was begun may be begun again."""
+    never_inlined()
     marks = state.marks
     if marks[STOP] - marks[FRONT] <= keep:
         return DONE
     while marks[STOP] - marks[FRONT] > keep:
-        left = max(keep, (marks[STOP] - marks[FRONT]) >> 1)
+        held = marks[STOP] - marks[FRONT]
+        left = max(keep, held >> 1)
         state.levels[TAU] = -np.inf
         if left > _FEW:
-            state.levels[TAU] = _best_of_young(state, reverse, marks[STOP] - left)
+            state.levels[TAU] = _best_of_young(marks, state.young, held - left)
         elif keep == 0:
             left = 0
-        if not _settle_rows(state, boxes, reverse, marks[STOP] - left):
+        if not _settle_rows(state, boxes, held - left):
             return OUT_OF_ROOM
+        drop_oldest(marks, state.young, held - left)
     lay_again(state, boxes)
     return DONE
 
 
 @lean
-def _settle_rows(state, boxes, reverse, stop):
-    """Score the young rows before the place `stop` with the newer ones; let pairs wait that the limit for their age lets in,
-    save those that have joined before. False when the band has no room."""
-    marks, tail, fresh, pending = state.marks, state.tail, state.fresh, state.pending
-    search, sign, first = reverse.marks[SEARCH], reverse.sign[0], tail.ordinal[marks[FRONT]]
-    columns, weights, buffer, apart = fresh.columns, reverse.weights, reverse.buffer, reverse.sign[APART]
-    begin, step = _newer_than(state, first), step_of(state, first)
-    while marks[FRONT] < stop:
-        row = marks[FRONT]
-        a = tail.ordinal[row]
-        while begin < marks[FRESH_STOP] and fresh.ordinal[begin] <= a:
-            begin += 1
-        if begin < marks[FRESH_STOP]:
-            meet(reverse, fresh.columns, tail.columns, row, FINE)
-        at = begin
-        while at < marks[FRESH_STOP]:
-            while step < marks[BAND] and state.kth[step] < a:
-                step += 1
-            count, limit = min(FINE, marks[FRESH_STOP] - at), limit_of(state, a, step)
-            if search == EXPRESSION:
-                hit = promising(reverse, columns, at, count, limit)
-            else:
-                level = level_of(search, reverse.shape, apart, limit)
-                hit = any_apart(search, columns, at, count, reverse.newer, weights, buffer, apart, level)
-            if hit:
-                fill(reverse, fresh.columns, at, count)
-                found, wait = reaching(sign, reverse.buffer, reverse.hits, count, limit), marks[PENDING]
-                if wait + found > len(pending.score):
-                    tail.early[row] = 1  # what waits of this row must not join twice
-                    if marks[BAND] + marks[PENDING] > len(state.band.score):
-                        return False
-                    merge_all(state, boxes)
-                    step = step_of(state, a)
-                    continue
-                for i in reverse.hits[:found]:
-                    turned, b = sign * reverse.buffer[i], fresh.ordinal[at + i]
-                    if not (tail.early[row] and _has_joined(state, turned, a, b)):
-                        pending.score[wait], pending.a[wait], pending.b[wait] = turned, a, b
-                        wait += 1
-                        marks[PENDING] = wait
-            marks[SCORED] += count
-            at += count
-        marks[FRONT] = row + 1
-    return True
-
-
-@lean
-def _newer_than(state, a):
-    """The place of the first fresh row newer than `a`."""
-    low, high = state.marks[FRESH_HEAD], state.marks[FRESH_STOP]
-    while low < high:
-        middle = (low + high) >> 1
-        if state.fresh.ordinal[middle] <= a:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@lean
-def _best_of_young(state, reverse, first):
-    """The K-th best score among the pairs of the young rows from the place `first` on, or -inf."""
-    marks, tail, best = state.marks, state.tail, state.best_young
-    k, held, sign = marks[K], 0, reverse.sign[0]
-    begin = _newer_than(state, tail.ordinal[first])
-    for row in range(first, marks[STOP]):
-        while begin < marks[FRESH_STOP] and state.fresh.ordinal[begin] <= tail.ordinal[row]:
-            begin += 1
-        count = min(BLOCK, marks[FRESH_STOP] - begin)
-        if count <= 0:
-            break
-        meet(reverse, state.fresh.columns, tail.columns, row, count)
-        limit = best[0] if held == k else -np.inf
-        if not promising(reverse, state.fresh.columns, begin, count, limit):
-            continue
-        fill(reverse, state.fresh.columns, begin, count)
-        for hit in reverse.hits[: reaching(sign, reverse.buffer, reverse.hits, count, limit)]:
-            turned = sign * reverse.buffer[hit]
-            if held < k:
-                push(best, held, turned)
-                held += 1
-            elif turned > best[0]:
-                replace_least(best, k, turned)
+def _best_of_young(marks, young, first):
+    """The K-th best score among the pairs of the young rows from the `first` on, or -inf."""
+    never_inlined()
+    best, k, held = young.best, marks[K], 0
+    for i in range(marks[MET]):
+        scores = young.score[i, : young.width[i]]
+        for begin in range(first, len(scores), FINE):
+            end, some, least = min(begin + FINE, len(scores)), False, best[0] if held == k else -np.inf
+            for s in range(begin, end):
+                some |= scores[s] >= least
+            if not some:
+                continue
+            for s in range(begin, end):
+                if held < k:
+                    if scores[s] == scores[s]:
+                        push(best, held, scores[s])
+                        held += 1
+                elif scores[s] > best[0]:
+                    replace_least(best, k, scores[s])
     return best[0] if held == k else -np.inf
 
 
 @lean
-def _has_joined(state, turned, a, b):
-    """Is the pair in the band, or does it wait?"""
-    band, pending = state.band, state.pending
-    for i in range(state.marks[PENDING]):
-        if pending.a[i] == a and pending.b[i] == b:
-            return True
-    low, high = 0, state.marks[BAND]
-    while low < high:
-        middle = (low + high) >> 1
-        if above(band.score[middle], band.a[middle], band.b[middle], turned, a, b):
-            low = middle + 1
-        else:
-            high = middle
-    return low < state.marks[BAND] and band.a[low] == a and band.b[low] == b
+def _settle_rows(state, boxes, count):
+    """Let those pairs of the `count` oldest young rows wait that the limits for their ages let in. False when the band has no
+    room."""
+    never_inlined()
+    marks, young, pending = state.marks, state.young, state.pending
+    _lay_limits(state, count)
+    for i in range(marks[MET]):
+        width = min(young.width[i], count)
+        scores, limits, some = young.score[i, :width], young.limit[:width], False
+        for s in range(width):
+            some |= scores[s] >= limits[s]
+        s = 0 if some else width
+        while s < width:
+            if scores[s] >= limits[s]:
+                if marks[PENDING] == len(pending.score):
+                    if marks[BAND] + marks[PENDING] > len(state.band.score):
+                        return False
+                    merge_all(state, boxes)
+                    _lay_limits(state, count)
+                    continue
+                _let_wait(pending, marks[PENDING], scores[s], state.tail.ordinal[marks[FRONT] + s], young.b[i])
+                scores[s] = np.nan
+                marks[PENDING] += 1
+            s += 1
+    return True
+
+
+@lean
+def _lay_limits(state, count):
+    """Read the limits of the `count` oldest young rows off the staircase."""
+    marks, ordinal = state.marks, state.tail.ordinal
+    step = step_of(state, ordinal[marks[FRONT]])
+    for s in range(count):
+        a = ordinal[marks[FRONT] + s]
+        while step < marks[BAND] and state.kth[step] < a:
+            step += 1
+        state.young.limit[s] = limit_of(state, a, step)
