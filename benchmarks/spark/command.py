@@ -31,8 +31,8 @@ def figures_of(what: str, quick: bool, queries: str, windows: str, rate: int) ->
         counts = tuple(int(number) for number in queries.split(",") if number.strip())
     except ValueError:
         raise SystemExit(f"--queries must be whole numbers, as in 1,1000; got {queries!r}") from None
-    if windows not in ("rows", "time"):
-        raise SystemExit(f"--windows must be rows or time; got {windows!r}")
+    if windows not in ("time", "rows"):
+        raise SystemExit(f"--windows must be time or rows; got {windows!r}")
     known: dict[str, tuple[str, Callable[..., Iterable[Figure]]]] = {
         "queries": ("Many queries on one stream", partial(many.queries, quick=quick, counts=counts, windows=windows)),
         "cores": ("Cores", partial(spread.cores, quick=quick)),

@@ -19,12 +19,12 @@ SETTING = Setting("points", 100, 1, 20)  # SIGMOD06: a hundredth of the window a
 
 
 def queries(
-    say: Callable[[str], None], *, quick: bool, counts: tuple[int, ...] = (), windows: str = "rows"
+    say: Callable[[str], None], *, quick: bool, counts: tuple[int, ...] = (), windows: str = "time"
 ) -> Iterator[Figure]:
     """Rows a second of both, the promised ratios at 1000 queries, and what is left of one query's speed with more.
 
-    `windows` of rows, which many queries share a grid over, or of time; on these rows both hold the same, and Spark's own
-    knows only the latter.
+    `windows` of time, as Spark's own knows them, or of rows, which many queries share a grid over and of which every row must
+    travel; on these rows both hold the same.
     """
     counts = counts or (QUICK if quick else COUNTS)
     # long enough for the JVM to have compiled most of what runs in the second half; Spark's own streams take half of the rows

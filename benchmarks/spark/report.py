@@ -17,6 +17,7 @@ MB = 1024 * 1024
 COLOURS = {
     "skyband": "#1b4f9c",
     "skyband-changes": "#5b8fd1",
+    "skyband-log": "#8fb3e0",
     "driver-merge": "#e6820e",
     "driver-merge-tuned": "#f0b36b",
     "two-stage": "#2a9d8f",
@@ -56,6 +57,7 @@ PROMISES = (
     Promise("C", "skyband", RIVALS, "throughput", 1),
     Promise("A", "skyband-changes", ("driver-merge",), "throughput", 1.1),
     *(Promise(setting, "skyband", ("driver-merge-tuned",), "throughput", 0) for setting in SETTINGS),
+    Promise("A", "skyband-changes", ("skyband-log",), "throughput", 0),
     Promise("A", "skyband-changes", ("pass-through-tuned",), "time", 0),
     Promise("A", "skyband-changes", ("pass-through",), "time", 1.3),
     Promise("A", "skyband-changes", ("pass-through",), "memory", 1.4),

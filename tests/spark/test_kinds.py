@@ -159,6 +159,25 @@ def test_a_hundred_scores_and_deletions_over_one_stream(spark: SparkSession, tmp
     assert in_order(expected) == in_order((r.query, r.window_end, r.event, r["rank"], r.score, r.row.id) for r in rows)
 
 
+def test_the_best_of_seventy_scores_over_time_are_sent_to_their_state(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    """Without a column of arrival: ties are hashes, of the rows that are sent."""
+    window = sb.TimeWindow("6 seconds", "2 seconds")
+    asked = [
+        sb.TopK(
+            name=f"q{n}", k=2, score=sb.linear({"x": n / 70, "y": 1 - n / 70}), order="asc" if n % 3 else "desc", window=window
+        )
+        for n in range(70)
+    ]
+    results = sks.monitor(stream_of(spark, folder, 2), asked, time="ts", lateness="2 seconds", shards=2)
+    rows, reports = streamed(spark, results, tmp_path / "checkpoint", "seventy")
+    assert in_order(on_spark(rows)) == in_order(embedded(asked, visits(600), closed_by(visits(600))))
+    missing = visits(600)["x"].null_count
+    figures = figures_of(reports)
+    assert figures.rows == 600 and 0 < min(figures.nulls.values()) <= max(figures.nulls.values()) <= missing
+
+
 def test_addresses_are_spread_as_spark_spreads_them(spark: SparkSession) -> None:
     numbers = spark.range(20).select(F.hash(F.lit(0), F.col("id").cast("int")).alias("hash"))
     assert [row.hash for row in numbers.collect()] == [spark_hash(number) for number in range(20)]

@@ -237,6 +237,20 @@ def test_another_number_of_shards_on_an_old_state_is_refused() -> None:
         Cluster(other.plan, True, store=cluster.store).batch(tasks_of(other, other.plan))
 
 
+def test_a_state_from_when_every_row_travelled_is_refused() -> None:
+    """Queries were dealt out to other shards then."""
+    window = sb.TimeWindow(10, 5)
+    many = [sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": 1.0, "y": n / 7}), window=window) for n in range(70)]
+    row = {"t": 1, "x": 1.0, "y": 0.0, "g": "a", "id": 1, "object": "o", "stream": "r", "gone": None, "tie": 1}
+    case = Case([row], [0], [0], many, 1)
+    plan = case.plan
+    before = replace(plan, marks={name: mark for name, mark in plan.marks.items() if "rows next to the data" not in name})
+    cluster = Cluster(before, True)
+    cluster.batch(tasks_of(case, before))
+    with pytest.raises(StateError, match="the choice of rows next to the data is new"):
+        Cluster(plan, True, store=cluster.store, logs=cluster.logs).batch(tasks_of(case, plan))
+
+
 def test_queries_on_many_scores_are_dealt_out_whole_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [
         sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": 1.0, "y": float(n)}), window=sb.CountWindow(50 + n % 2))
@@ -251,43 +265,44 @@ def test_queries_on_many_scores_are_dealt_out_whole_and_once(monkeypatch: pytest
     assert len(make_request(SCHEMA, many[:100], "t", 0, [], "id", spread=4).plan.shards) == 1
 
 
-def test_rows_that_no_query_of_a_shard_can_rank_do_not_travel() -> None:
+@pytest.mark.parametrize(("where", "most"), [("x >= 2 and x <= 3", 20), ({"x": (2.0, 3.0)}, 19)])
+def test_rows_that_no_query_of_a_shard_can_rank_do_not_travel(where: Any, most: int) -> None:
     window = sb.TimeWindow(10, 5)
-    many = [
-        sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": 1.0, "y": n / 7}), where={"x": (2.0, 3.0)}, window=window)
-        for n in range(70)
-    ]
+    many = [sb.TopK(name=f"q{n}", k=1, score=sb.linear({"x": 1.0, "y": n / 7}), where=where, window=window) for n in range(70)]
     rows = [
         {"t": n, "x": n % 5.0, "y": 1.0, "g": "a", "id": n, "object": "o", "stream": "r", "gone": None, "tie": n}
         for n in range(50)
     ]
     case = Case(rows, [0] * 50, [0] * 50, many, 1)
     travelled = [part for part in single(reduced(case.plan, tasks_of(case, case.plan)[0])) if part["shard"][0].as_py()]
-    assert sum(len(table_from_bytes(part["rows"][0].as_buffer())) for part in travelled) == 20
+    assert sum(len(table_from_bytes(part["rows"][0].as_buffer())) for part in travelled) <= most
     check(case, forgetful=True)
 
 
 @pytest.mark.parametrize(("window", "forgetful"), [(sb.TimeWindow(10, 5), True), (sb.CountWindow(9, 3), False)])
 def test_late_and_null_rows_are_told_of_each_of_very_many_queries(window: Any, forgetful: bool) -> None:
-    """Of queries whose shard is sent only the rows within their `where`, nulls are not counted, and that is said."""
+    """Of queries over rows whose shard is sent only those within their `where`, nulls are not counted, and that is said."""
     x = [1.0, None, np.nan, 2.0, np.inf]
     row = {"g": "a", "object": "o", "stream": "r", "gone": None}
     rows = [{**row, "t": n, "x": x[n % 5], "y": -np.inf if n % 7 == 0 else 1.0, "id": n, "tie": n} for n in range(60)]
     rows[40]["t"], rows[41]["t"] = 3, 17  # late, where rows wait for time: the watermark is 29 when they come
+    rows.append({**row, "t": 1000, "x": 1.0, "y": 1.0, "id": 60, "tie": 60})  # closes every window before it
     scores = [sb.linear({"x": 1.0, "y": float(n)}) for n in range(65)]
     many = [sb.TopK(name=f"q{n}", k=2, score=score, window=window) for n, score in enumerate(scores)]
-    case = Case(rows, [n // 30 for n in range(60)], [n % 2 for n in range(60)], many, 1)
-    cluster, watermark = play(case, forgetful)
+    case = Case(rows, [n // 30 for n in range(61)], [n % 2 for n in range(61)], many, 1)
     timed = isinstance(window, sb.TimeWindow)
-    late = {3, 17} if timed else set()
-    seen_rows = [row for row in rows if not timed or (row["t"] not in late and row["t"] < watermark // 5 * 5)]
-    seen_rows += [rows[3], rows[17]] if timed else []
-    told = heard(cluster.told)
-    for n, query in enumerate(many):
-        nulls = sum(row["x"] is None or math.isnan(row["x"] + n * row["y"]) for row in seen_rows)
-        assert (told[query.name].late, told[query.name].nulls) == (len(late), nulls)
+    late = (40, 41) if timed else ()
+    nulls = [
+        sum(row["x"] is None or math.isnan(row["x"] + n * row["y"]) for at, row in enumerate(rows) if at not in late)
+        for n in range(65)
+    ]
+    told = heard(play(case, forgetful)[0].told)
+    assert [(told[query.name].late, told[query.name].nulls) for query in many] == [(len(late), count) for count in nulls]
+    scoreless = replace(case, rows=[{**row, "x": None} for row in rows])
+    assert {one.nulls for one in heard(play(scoreless, forgetful)[0].told).values()} == {61 - len(late)}
     narrow = replace(case, queries=[replace(query, where={"x": (0.0, 1.0)}) for query in many])
-    assert all(one.nulls is None for one in heard(play(narrow, forgetful)[0].told).values())
+    told = heard(play(narrow, forgetful)[0].told)
+    assert [told[query.name].nulls for query in many] == (nulls if timed else [None] * 65)
 
 
 def test_kernels_of_every_kind_can_be_loaded_ahead() -> None:

@@ -6,13 +6,14 @@
     stateful.py   a group's answers to a micro-batch              kept.py       a state between micro-batches; memory.py
     tallies.py    what a group says of each query                 progress.py   figures from Spark's reports
     watching/     metrics(): those figures for other programs     control/      queries that come and go by commands
-    warm.py       kernels compiled while Spark starts
+    warm.py       kernels compiled while Spark starts             jvm.py        the JVM of a session that is started here
 
 Where a column of scores is not the answer (many scores, pairs, objects, deletions), a group has several states:
 
     shards.py     which shard answers which query                 needs.py      which rows it can rank
-    addressed.py  rows sent to shards                             shard_group.py  the windows of one shard
-    merge.py      parts of answers put together                   flat.py       how results of all kinds travel
+    contest.py    which rows of a pane some of many can rank      addressed.py  rows sent to shards
+    merge.py      parts of answers put together                   shard_group.py  the windows of one shard
+    flat.py       how results of all kinds travel
 
 Jobs without code, `skyband run JOB.toml`:
 

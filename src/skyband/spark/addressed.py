@@ -13,13 +13,16 @@ import pyarrow as pa
 
 from skyband.binding import column_values
 from skyband.query import TopKPairs
-from skyband.spark.needs import ELSEWHERE, Everything, emptied, judged
+from skyband.spark.contest import contest_of, lack
+from skyband.spark.needs import ELSEWHERE, Contenders, Everything, emptied, judged
 from skyband.spark.packets import packets
 from skyband.spark.plan import PART, TIE, TIME, Plan
 from skyband.spark.shards import Shard
+from skyband.spark.ties import content_hashes
 
 Array = np.ndarray
 _FIRST = -(1 << 63)
+TOGETHER = 1 << 17  # rows among which contenders are looked for
 
 
 def shard_schema(plan: Plan, shard: Shard) -> pa.Schema:
@@ -31,7 +34,7 @@ def shard_schema(plan: Plan, shard: Shard) -> pa.Schema:
 def sent_schema(plan: Plan, shard: Shard) -> pa.Schema:
     """The same without those of time, tie and part that `whole_rows` can tell from the others."""
     schema = shard_schema(plan, shard)
-    if not isinstance(shard.need, Everything):
+    if not isinstance(shard.need, Everything | Contenders):
         return schema  # some rows are places without columns
     told = {PART: True, TIME: plan.time is None or plan.time in shard.columns, TIE: plan.arrives in shard.columns}
     return pa.schema([field for field in schema if not told.get(field.name)])
@@ -69,7 +72,8 @@ def tie_of(arrival: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def unknown_to(plan: Plan, rows: pa.Table) -> list[Array]:
-    """For each query of pairs or across streams: which rows lack what it ranks by; then which those across streams refuse."""
+    """For each query of pairs or across streams: which rows lack what it ranks by; then which those across streams refuse; then
+    which lack a score for all queries of a shard that is sent contenders."""
     across = {query.name: judged(query, rows) for query in plan.across}
     found: list[Array] = []
     for query in plan.asked:
@@ -81,7 +85,8 @@ def unknown_to(plan: Plan, rows: pa.Table) -> list[Array]:
             for values in column_values(query.door.scored, rows).values():
                 missing |= np.isnan(values)
             found.append(missing)
-    return found + [one.refused for one in across.values()]
+    refused = [one.refused for one in across.values()]
+    return found + refused + [lack(rows, names) for names in plan.lacking.values()]
 
 
 class Addressed:
@@ -91,15 +96,20 @@ class Addressed:
         self.plan = plan
         self._pieces: list[list[tuple[Array, pa.Table]]] = [[] for _ in plan.shards]  # group numbers, and rows
         self._gathered: list[tuple[Array, pa.Table]] = []
+        self._contests = any(isinstance(shard.need, Contenders) for shard in plan.shards)
+        self._waiting: list[tuple[Array, pa.Table, Array, pa.Array | None]] = []  # groups, rows, times, ties
+        self._waits = 0
 
-    def take(self, rows: pa.Table, group: Array, time: Array, tie: pa.Array) -> int:
-        """Keep what each shard is to be sent; how many rows that is."""
+    def take(self, rows: pa.Table, group: Array, time: Array, tie: pa.Array | None) -> int:
+        """Keep what each shard is to be sent; how many rows that is. Without ties, shards are sent contenders only."""
         held = 0
-        order, ties = pa.array(time), tie.to_numpy()
         for shard, pieces in zip(self.plan.shards, self._pieces, strict=True):
-            part = shard.need.parts(rows, ties)
+            if isinstance(shard.need, Contenders):
+                continue
+            assert tie is not None
+            part = shard.need.parts(rows, tie.to_numpy())
             own = [rows.column(i) for i in shard.columns]
-            columns, numbers_of = [order, tie, pa.array(part), *own], group
+            columns, numbers_of = [pa.array(time), tie, pa.array(part), *own], group
             away = part == ELSEWHERE
             if away.any():
                 if shard.counts_rows:
@@ -111,10 +121,41 @@ class Addressed:
                 table = pa.table(columns, names=shard_schema(self.plan, shard).names)
                 pieces.append((numbers_of, table.select(sent_schema(self.plan, shard).names)))
                 held += len(numbers_of)
+        if self._contests:
+            self._waiting.append((group, rows, time, tie))
+            self._waits += len(rows)
+            if self._waits >= TOGETHER:
+                held += self._choose()
+        return held
+
+    def _choose(self) -> int:
+        """Of the rows that wait, keep the contenders of each shard; how many."""
+        held = 0
+        if not self._waiting:
+            return held
+        groups, rows, times, ties = zip(*self._waiting, strict=True)
+        self._waiting, self._waits = [], 0
+        whole, group, time = pa.concat_tables(rows), np.concatenate(groups), np.concatenate(times)
+        for shard, pieces in zip(self.plan.shards, self._pieces, strict=True):
+            if isinstance(shard.need, Contenders):
+                keep = contest_of((self.plan.digest, shard.address), shard.paces).contenders(whole, group, time)
+                if not keep.any():
+                    continue  # not a row has a score
+                chosen = whole.filter(pa.array(keep))
+                if ties[0] is None:
+                    tie = pa.array(content_hashes(chosen.columns, len(chosen)))
+                else:
+                    tie = pa.chunked_array(ties).filter(pa.array(keep))
+                part = pa.array(np.zeros(len(chosen), np.int64))
+                columns = [pa.array(time[keep]), tie, part, *chosen.select(shard.columns).columns]
+                table = pa.table(columns, names=shard_schema(self.plan, shard).names)
+                pieces.append((group[keep], table.select(sent_schema(self.plan, shard).names)))
+                held += len(table)
         return held
 
     def gather(self) -> None:
         """Bring rows of a group together."""
+        self._choose()
         self._gathered = []
         for shard, pieces in zip(self.plan.shards, self._pieces, strict=True):
             if not pieces:

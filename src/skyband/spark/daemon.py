@@ -17,11 +17,13 @@ def load() -> None:
     """What the steps of a pipeline import, and the kernels of the commonest one; compiles them where they are not cached."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no threads before a fork; Spark has a worker for each core
     import pandas  # noqa: F401
+    import pyarrow as pa
     import pyspark.worker  # noqa: F401
 
     import skyband as sb
     from skyband.spark.warm import warm
 
+    pa.set_memory_pool(pa.system_memory_pool())  # batches are small and soon gone: its own keeps 10 MB a worker for them
     warm([sb.TopK(name="first", k=10, score="x", window=sb.TimeWindow("10 seconds", slide="1 second"))])
     gc.collect()
     gc.freeze()  # a look for garbage would touch, and so copy, every page

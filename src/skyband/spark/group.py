@@ -20,11 +20,12 @@ from skyband.lanes import NEVER
 from skyband.layout import reading
 from skyband.monitor import Monitor
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
+from skyband.spark.candidate_rows import rank_columns, sent_schema, whole_rows
 from skyband.spark.flat import bounds_of, result_schema
 from skyband.spark.marks import REMEDY, check_marks
 from skyband.spark.paces import Pace
 from skyband.spark.plan import TIE, TIME, Plan
-from skyband.spark.reduce import NULL_TIMES, Array, candidate_schema, candidates, rank_columns
+from skyband.spark.reduce import NULL_TIMES, Array, candidates
 from skyband.spark.tallies import Counted
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
@@ -76,7 +77,7 @@ class Group:
 
     def rows_of(self, pieces: Iterable[bytes | pa.Buffer]) -> pa.Table:
         """Rows as tasks sent them, together."""
-        return pa.concat_tables([candidate_schema(self.plan).empty_table(), *map(table_from_bytes, pieces)])
+        return whole_rows(self.plan, pa.concat_tables([sent_schema(self.plan).empty_table(), *map(table_from_bytes, pieces)]))
 
     def add(self, rows: pa.Table, counts: Array) -> tuple[list[pa.Table], Tally]:
         """Hold rows until their windows close; late ones are counted and left out.
@@ -107,7 +108,9 @@ class Group:
     def _awaited(self, rows: pa.Table) -> pa.Table:
         """Of rows, those that some pace has yet to see."""
         closed = min(self.closed[number] for number in self.waiting)
-        return rows if closed == NEVER else rows.filter(pc.greater_equal(rows[TIME], closed))
+        if closed == NEVER or pc.min(rows[TIME]).as_py() >= closed:
+            return rows
+        return rows.filter(pc.greater_equal(rows[TIME], closed))
 
     def _at_once(self, pace: Pace) -> bool:
         return pace.slide is None and self.plan.arrival
@@ -124,17 +127,14 @@ class Group:
     def _tally(self, counts: Array) -> Tally:
         late = np.zeros(len(self.paces), np.int64)
         nulls = np.zeros((len(self.paces), self.plan.slots), np.int64)
-        rows = null_times = 0
-        for pace, number, count, *unknown in counts.tolist():
-            if pace == NULL_TIMES:
-                null_times += count
-                continue
-            rows += count if pace == 0 else 0
-            slide = self.paces[pace].slide
-            if slide is not None and (number + 1) * slide <= self.closed[pace]:
-                late[pace] += count
-            else:
-                nulls[pace] += np.array(unknown, np.int64)
+        pace, slide_number, count, unknown = counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3:]
+        rows, null_times = (int(count[pace == which].sum()) for which in (0, NULL_TIMES))
+        for number, closed in enumerate(self.closed):
+            slide, own = self.paces[number].slide, pace == number
+            if slide is not None:
+                is_late = own & (slide_number < closed // slide)
+                late[number], own = count[is_late].sum(), own & ~is_late
+            nulls[number] = unknown[own].sum(axis=0)
         return Tally(rows + null_times, null_times, late, nulls)
 
     # -- time ----------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Group:
             time = opened[TIME].to_numpy()
             ready = np.flatnonzero((time >= self.closed[number]) & (time < upto))
             if len(ready):
-                results += self._push(number, _by_time(opened.take(pa.array(ready)) if len(ready) < len(time) else opened))
+                results += self._push(number, opened.take(pa.array(ready[_by_time(time[ready], opened[TIE], ready)])))
         if monitor is not None and pace.slide is not None and self.pending[number] > self.closed[number]:
             results += self._flat(number, monitor.advance(min(upto, self.pending[number])))
         self.closed[number] = upto
@@ -255,7 +255,9 @@ class Group:
         for name, (number, unknown, refused) in self.plan.counts_of.items():
             late = int(tally.late[number])
             if late or name in held or self._tells_all:
-                nulls = unscored.get(name) if unknown is None else int(tally.nulls[number, unknown])
+                nulls = unscored.get(name)
+                if unknown is not None:
+                    nulls = int(tally.nulls[number, unknown]) + (nulls or 0)
                 unfit = 0 if refused is None else int(tally.nulls[number, refused])
                 found[name] = (late, nulls, held[name], unfit, size[name])
         return found
@@ -326,15 +328,14 @@ class Group:
         """Take up what `_more` gave."""
 
 
-def _by_time(rows: pa.Table) -> pa.Table:
-    """Rows in the order of their times, those of one time in the order of their ties. Tasks send runs of rows in order; where
-    no two have one time, sorting is almost nothing."""
-    time = rows[TIME].to_numpy()
+def _by_time(time: Array, tie: pa.ChunkedArray, places: Array) -> Array:
+    """The order of rows by their times, those of one time by their ties, which are at `places` of `tie`. Tasks send runs of
+    rows in order; where no two have one time, sorting is almost nothing."""
     order = np.argsort(time, kind="stable")
     sorted_time = time[order]
     if (sorted_time[1:] == sorted_time[:-1]).any():
-        order = np.lexsort((rows[TIE].to_numpy(), time))
-    return rows.take(pa.array(order))
+        order = np.lexsort((tie.to_numpy()[places], time))
+    return order
 
 
 def _in_order(rows: pa.Table) -> pa.Table:

@@ -1,7 +1,7 @@
 """The [[query]] blocks of a job file: `kind` says which query it is, "top" unless told.
 
 kind = "top"         name, k, score, window; where, order, emit, algorithm, error
-kind = "threshold"   name, above, score, window; where, order, emit
+kind = "threshold"   name, above, score, window; where, order, emit, algorithm
 kind = "pairs"       name, k, score (a text, or { distance = ["x", "y"], metric = "l1" }), window; where, order, emit, algorithm
 kind = "across"      name, k, key, stream, value, streams, window; combine, aggregate, repeats, ranges, outside, precision,
                      emit, algorithm
@@ -45,7 +45,7 @@ def _query(table: Section) -> Query:
     given: dict[str, Any] = {"name": table.take("name", str, example='name = "hot"', required=True)}
     given |= {**read(table), "window": _window(table)}
     for key, example in (("order", '"asc"'), ("emit", '"snapshots"'), ("algorithm", '"auto"')):
-        if (key == "order" and made is TopKAcross) or (key == "algorithm" and made is Threshold):
+        if key == "order" and made is TopKAcross:
             continue
         value = table.take(key, str, example=f"{key} = {example}")
         if value is not None:

@@ -59,7 +59,7 @@ def _query(query: Query) -> str:
         of = f"of the last {window.size:,} rows, after every {window.slide:,}"
     else:
         of = f"of the last {window.size}, every {window.slide}"
-    algorithm = "" if query.algorithm == "auto" or isinstance(query, Threshold) else f", by {query.algorithm}"
+    algorithm = "" if query.algorithm == "auto" else f", by {query.algorithm}"
     return f"{_asked(query)}, {of}: {_EMITTED[query.emit]}{algorithm}"
 
 

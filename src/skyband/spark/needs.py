@@ -47,6 +47,12 @@ class Within:
 
 
 @dataclass(frozen=True)
+class Contenders:
+    """Rows that are among the best of their group and pane by some query. Which those are is a matter of many rows: see
+    `contest`."""
+
+
+@dataclass(frozen=True)
 class Blocks:
     """Rows of two of `of` blocks of the pair space, or of one. A row's block depends on its tie alone, so that rows which
     nobody can tell apart are in one block."""
@@ -79,7 +85,7 @@ class Keys:
         return np.where(counting, 0, ELSEWHERE)
 
 
-Need = Everything | Within | Blocks | Keys
+Need = Everything | Within | Contenders | Blocks | Keys
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def smallest_state(queries: Iterable[RankedQuery]) -> list[RankedQuery]:
     quarter of `shared` at 600 panes and k=100, in the same time), but serves one query a structure. A query that would
     put up with an error gets the same: an exact answer is within it."""
     queries = [exact(query) for query in queries]
-    doors = Counter((query.score, query.order) for query in queries if query.algorithm == "auto")
+    doors = Counter((query.score, query.order) for query in queries if isinstance(query, TopK) and query.algorithm == "auto")
     return [
         replace(query, algorithm="strict")
         if isinstance(query, TopK) and query.algorithm == "auto" and doors[query.score, query.order] == 1

@@ -24,13 +24,16 @@ from skyband.keys import LiveKeys
 from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross
 from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.seating import deleting, place
+from skyband.spark.contest import read_by_all
 from skyband.spark.marks import digest, make_marks
+from skyband.spark.needs import Contenders
 from skyband.spark.paces import Pace, score_of, scored_paces, slide_of
 from skyband.spark.shards import BLOCK, MANY, SHARD, Shard, is_exact, is_merged, make_shards
 from skyband.window import CountWindow, Duration, TimeWindow, lateness_of
 
 TIME, TIE, PART = "t", "tie", "part"
 MOST_SPREAD = 256
+_CHOSEN = "the choice of rows next to the data"  # a mark: which shard answers a query depends on it
 RESERVED = ("#t", "#tie", BLOCK)
 """What shards over the input's own columns call the time, the tie and the part of a row."""
 
@@ -74,6 +77,11 @@ class Plan:
         return any(pace.slide is None and pace.queries for pace in self.paces)
 
     @property
+    def ties_all(self) -> bool:
+        """Every row's tie is needed, for all of them travel, or what does depends on it."""
+        return self.counts_rows or any(not isinstance(shard.need, Contenders) for shard in self.shards)
+
+    @property
     def waits(self) -> bool:
         """Rows are held until the watermark passes them."""
         return not (self.arrival and all(pace.slide is None for pace in self.paces))
@@ -95,8 +103,14 @@ class Plan:
     @cached_property
     def slots(self) -> int:
         """What is counted of rows besides their number: unknown values, for each score and each query of `asked`, then rows
-        that a query across streams refuses."""
-        return self.scores + len(self.asked) + len(self.across)
+        that a query across streams refuses, then those that lack a score for all queries of a shard."""
+        return self.scores + len(self.asked) + len(self.across) + len(self.lacking)
+
+    @cached_property
+    def lacking(self) -> dict[int, tuple[str, ...]]:
+        """By the address of a shard that is sent contenders: the columns that all its queries' scores read."""
+        chosen = [shard for shard in self.shards if isinstance(shard.need, Contenders)]
+        return {shard.address: read_by_all(query for pace in shard.paces for query in pace.queries) for shard in chosen}
 
     @cached_property
     def across(self) -> tuple[TopKAcross, ...]:
@@ -114,9 +128,11 @@ class Plan:
             found[query.name] = (slides.index(slide_of(query)), self.scores + at, None)
         for at, query in enumerate(self.across):
             found[query.name] = (*found[query.name][:2], self.scores + len(self.asked) + at)
+        first = self.slots - len(self.lacking)
+        lacking = {address: first + at for at, address in enumerate(self.lacking)}
         for shard in self.shards:
             for number, pace in enumerate(shard.paces if shard.identity == "row" else ()):
-                found |= {query.name: (number, None, None) for query in pace.queries}
+                found |= {query.name: (number, lacking.get(shard.address), None) for query in pace.queries}
         return found
 
     @cached_property
@@ -196,6 +212,7 @@ def make_request(
     counted = any(isinstance(query.window, CountWindow) for query in scored)
     shards = make_shards(raw, slides, len(schema), names, numbers, spread, keyed=key is not None, scored_counts=counted)
     others = tuple(query for query in raw if not isinstance(query, TopK | Threshold))
+    chosen = {_CHOSEN: ""} if any(isinstance(shard.need, Contenders) for shard in shards) else {}
     plan = Plan(
         schema=pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)]),
         names=names,
@@ -213,7 +230,7 @@ def make_request(
         merged={query.name: query for query in others if query.emit != "none" and is_merged(query, spread)},
         key=key,
         deletes=None if deletes is None else schema.names.index(deletes),
-        marks=make_marks(asked, schema, [time, grouping, arrival], [key, deletes], spread if shards else None),
+        marks=make_marks(asked, schema, [time, grouping, arrival], [key, deletes], spread if shards else None) | chosen,
     )
     return Request(plan, tuple(scores.values()))
 
@@ -276,6 +293,11 @@ def _check_deletions(schema: pa.Schema, asked: list[Query], key: str | None, del
         raise SchemaError(f"deletes names {deletes!r}, which is {schema.field(deletes).type}; it must be boolean: cast it")
     for query in asked:
         deleting(query)
+        if not isinstance(query.window, CountWindow):
+            raise QueryError(
+                f"query {query.name!r} has a time window, and key={key!r} says that rows may be deleted: on Spark that needs a "
+                "CountWindow; use one, or ask it without key="
+            )
 
 
 def checked_spread(spread: int) -> int:

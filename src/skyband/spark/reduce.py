@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
 from skyband.spark.addressed import Addressed, tie_of, unknown_to
+from skyband.spark.candidate_rows import rank_columns, score_of, sent_schema, time_of, whole_rows
 from skyband.spark.packets import packets
-from skyband.spark.plan import TIE, TIME, Plan
+from skyband.spark.plan import TIE, Plan
 from skyband.spark.ties import content_hashes
 
 MOST_HELD = 1 << 20  # candidates in memory before they are sent on
@@ -39,13 +40,6 @@ TRAVELLING = {
 """What follows the group's columns in a reduced row."""
 
 Array = np.ndarray
-
-
-def candidate_schema(plan: Plan) -> pa.Schema:
-    """Columns of the candidates: time, tie, scores, then the input's own."""
-    fields = [pa.field(TIME, pa.int64()), pa.field(TIE, pa.int64())]
-    fields += [pa.field(f"s{i}", pa.float64()) for i in range(plan.scores)]
-    return pa.schema([*fields, *plan.schema])
 
 
 def reduced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,6 +70,7 @@ class _Task:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.groups = _GroupNumbers(plan)
+        self.sent = sent_schema(plan)
         self.pieces: list[pa.Table] = []  # candidates, without a tie where it is a hash that few of them need
         self.numbers: list[Array] = []  # their group numbers
         self.counts: list[Array] = []  # rows of: group, pace, slide number, rows, unknown scores per score
@@ -87,7 +82,6 @@ class _Task:
         """Keep what can rank, count the rest."""
         plan = self.plan
         group = self.groups.number(batch)
-        time = None
         if plan.time is not None:
             known = countable(batch.column(f"c{plan.time}"), plan.tick, waits=plan.waits)
             if known is not None:
@@ -95,14 +89,13 @@ class _Task:
                 group, batch = group[known], batch.filter(pa.array(known))
                 if not len(group):
                     return
-            time = batch.column(f"c{plan.time}").cast(pa.int64()).to_numpy()
+        time = time_of(plan, batch).to_numpy()
+        if plan.time is not None:
             self._note_latest(group, time)
-        columns = [self._score(batch, i) for i in range(plan.scores)]
-        scores = [column.to_numpy() for column in columns]
-        time_or_none = np.zeros(len(group), np.int64) if time is None else time
+        scores = [score_of(plan, batch, i).to_numpy() for i in range(plan.scores)]
         own = [batch.column(name) for name in plan.schema.names]
         tie = given_tie(plan, batch)
-        if tie is None and (plan.shards or plan.counts_rows):
+        if tie is None and plan.ties_all:
             tie = pa.array(content_hashes(own, len(group)))
         unknown = [
             batch.column(f"m{i}").to_numpy(zero_copy_only=False) if plan.filtered[i] else np.isnan(scores[i])
@@ -111,25 +104,18 @@ class _Task:
         if plan.shards:
             everything = pa.table(own, names=plan.names)
             unknown += unknown_to(plan, everything)
-            assert tie is not None
-            self.held += self.addressed.take(everything, group, time_or_none, tie)
+            self.held += self.addressed.take(everything, group, time, tie)
         ties = None if tie is None else tie.to_numpy()
-        places = candidates(plan, group, time_or_none, ties, scores, lambda cells: self._count(cells, group, unknown))
-        table = pa.table([pa.array(time_or_none), *columns, *own], names=[TIME, *candidate_schema(plan).names[2:]])
-        if tie is not None:
-            table = table.add_column(1, TIE, tie)
+        places = candidates(plan, group, time, ties, scores, lambda cells: self._count(cells, group, unknown))
+        sent = [name for name in self.sent.names if name != TIE]
+        table = pa.table([batch.column(name) for name in sent], names=sent)
+        if tie is not None and TIE in self.sent.names:
+            table = table.add_column(0, TIE, tie)
         if places is not None:
             table, group = table.take(pa.array(places)), group[places]
         self.pieces.append(table)
         self.numbers.append(group)
         self.held += len(group)
-
-    def _score(self, batch: pa.RecordBatch, number: int) -> pa.Array:
-        place = self.plan.bare[number]
-        if place is None:
-            return batch.column(f"s{number}")
-        column = batch.column(f"c{place}")
-        return column.fill_null(np.nan) if column.null_count else column
 
     def _count(self, cells: Cells, group: Array, unknown: list[Array]) -> None:
         """Note how many rows, and unknown scores, each group and slide of a pace has."""
@@ -197,14 +183,14 @@ class _Task:
 
     def _joined(self) -> tuple[pa.Table, Array]:
         """All candidates, sieved once more where they came in pieces or without their ties, those of a group together."""
-        table = pa.concat_tables(self.pieces) if self.pieces else candidate_schema(self.plan).empty_table()
-        if TIE not in table.column_names:
+        table = pa.concat_tables(self.pieces) if self.pieces else self.sent.empty_table()
+        if TIE in self.sent.names and TIE not in table.column_names:
             own = [table[name] for name in self.plan.schema.names]
-            table = table.add_column(1, TIE, pa.array(content_hashes(own, len(table))))
+            table = table.add_column(0, TIE, pa.array(content_hashes(own, len(table))))
         group = np.concatenate([np.zeros(0, np.int64), *self.numbers])
         order: Array | None = None
         if self.pieces:
-            order = candidates(self.plan, group, *rank_columns(self.plan, table))
+            order = candidates(self.plan, group, *rank_columns(self.plan, whole_rows(self.plan, table)))
         if len(self.groups) > 1:
             order = np.arange(len(group)) if order is None else order
             order = order[np.argsort(group[order], kind="stable")]
@@ -241,11 +227,6 @@ def countable(time: pa.Array, tick: int, *, waits: bool) -> Array | None:
         moment = number.fill_null(0).to_numpy()
         known = known & (moment <= farthest) & (moment >= -farthest)
     return known
-
-
-def rank_columns(plan: Plan, table: pa.Table) -> tuple[Array, Array, list[Array]]:
-    """What candidates are ranked by: times, ties, scores."""
-    return table[TIME].to_numpy(), table[TIE].to_numpy(), [table[f"s{i}"].to_numpy() for i in range(plan.scores)]
 
 
 class Cells(NamedTuple):

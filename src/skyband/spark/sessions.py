@@ -1,35 +1,27 @@
-"""A Spark session that suits this work: one function sets what matters and overrides nothing the user set.
-
-A JVM that is started here is quiet: errors alone reach standard error, unless log4j was configured otherwise.
-"""
+"""A Spark session that suits this work: one function sets what matters and overrides nothing the user set."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
-import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from pyspark import SparkConf, SparkContext
-from pyspark.find_spark_home import _find_spark_home
-from pyspark.java_gateway import launch_gateway
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from skyband.errors import SkybandError
+from skyband.spark import jvm
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 DAEMON = "skyband.spark.daemon"
 
-_LOGGING = Path(__file__).with_name("log4j2.properties")
-_NOISE = (
-    b"Using incubator modules",  # what the JVM itself says of an option that Spark gives it
-    b"Streaming TransformWithStateInPandas Python worker",  # where Spark's worker is in its work, when a stream starts
+_PACKAGES = (
+    'The lines above say whether it could not fetch spark.jars.packages = "{}": name another version or repository '
+    "(spark.jars.repositories, spark.jars.ivySettings), or fetch the jars yourself and name their paths in spark.jars"
 )
 
 
@@ -81,7 +73,7 @@ def session(
     if running is not None:
         return configure(running, cores)
     refuse_remote(config)
-    defaults = _defaults()
+    defaults = jvm.defaults()
     wanted = {"spark.app.name": name}
     if "MASTER" not in os.environ:
         wanted["spark.master"] = f"local[{cores or '*'}]"
@@ -93,7 +85,7 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-            _start_quietly(wanted)
+            jvm.start(wanted)
         interruption = signal.getsignal(signal.SIGINT)
         spark = SparkSession.builder.config(map=wanted).getOrCreate()
         if interruption != signal.getsignal(signal.SIGINT) and interruption != signal.default_int_handler:
@@ -103,7 +95,7 @@ def session(
         raise
     except Exception as problem:
         packages = wanted.get("spark.jars.packages")
-        remedy = _PACKAGES.format(packages) if packages else _JAVA
+        remedy = _PACKAGES.format(packages) if packages else jvm.NEEDS_JAVA
         raise SkybandError(f"Spark did not start: {problem}. {remedy}") from problem
 
 
@@ -140,69 +132,3 @@ def refuse_remote(config: Mapping[str, Any] | None = None) -> None:
                 f"to watch it; take {name} out, or connect with SparkSession.builder.remote({str(url)!r}).getOrCreate() and "
                 "use sks.monitor, which needs nothing but a DataFrame"
             )
-
-
-def _defaults() -> set[str]:
-    """What the user's spark-defaults.conf sets."""
-    file = _configuration() / "spark-defaults.conf"
-    lines = file.read_text().splitlines() if file.is_file() else []
-    return {line.replace("=", " ").split()[0] for line in lines if line.strip() and not line.lstrip().startswith("#")}
-
-
-def _configuration() -> Path:
-    return Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")
-
-
-# -- a JVM that keeps to itself ----------------------------------------------------------------------------------
-
-_PACKAGES = (
-    'The lines above say whether it could not fetch spark.jars.packages = "{}": name another version or repository '
-    "(spark.jars.repositories, spark.jars.ivySettings), or fetch the jars yourself and name their paths in spark.jars"
-)
-_JAVA = "Spark needs Java 17 or newer: install one (on Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
-
-# Stopping a query while a function of foreachBatch runs, Spark looks for an interruption in the whole Python error by a
-# pattern that recurses at every character: a default stack overflows. Memory is taken only where a stack is that deep.
-_DEEP = "-Xss32m"
-
-# Micro-batches leave garbage and little else. By default the JVM takes more heap rather than a tenth of its time for garbage:
-# half as much memory again, for no more rows a second.
-_LEAN = "-XX:GCTimeRatio=4"
-
-
-def _start_quietly(wanted: Mapping[str, str]) -> None:
-    """Start the JVM with our log4j configuration, deep stacks and little heap, where the user says nothing of them, and without
-    the JVM's own remarks."""
-    home = os.environ.get("JAVA_HOME")
-    if not (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is None:
-        raise SkybandError(f"there is no Java {f'in JAVA_HOME={home}' if home else 'on PATH'}. {_JAVA}")
-    options = os.environ.get("SPARK_SUBMIT_OPTS")
-    # spark.driver.extraJavaOptions come after these, so that what the user set there wins
-    added = [options] if options else []
-    if "log4j" not in (options or "") and not list(_configuration().glob("log4j2.*")):
-        added.append(f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
-    added += [option for word, option in (("-Xss", _DEEP), ("GCTimeRatio", _LEAN)) if word not in (options or "")]
-    os.environ["SPARK_SUBMIT_OPTS"] = " ".join(added)
-    reading, writing = os.pipe()
-    threading.Thread(target=_pass_on, args=(reading,), name="skyband: errors of the JVM", daemon=True).start()
-    try:
-        gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(wanted.items())), {"stderr": writing})
-        SparkContext._ensure_initialized(gateway=gateway)
-    finally:
-        os.close(writing)
-        os.environ.pop("SPARK_SUBMIT_OPTS", None)
-        if options is not None:
-            os.environ["SPARK_SUBMIT_OPTS"] = options
-
-
-def _pass_on(reading: int) -> None:
-    """Standard error of the JVM and its workers, line by line, as it comes."""
-    with os.fdopen(reading, "rb") as lines:
-        noisy = False
-        for line in lines:
-            noisy = any(words in line for words in _NOISE) or (noisy and not line.strip())  # an empty line belongs to it
-            if not noisy:
-                sys.stderr.buffer.write(line) if hasattr(sys.stderr, "buffer") else sys.stderr.write(
-                    line.decode(errors="replace")
-                )
-                sys.stderr.flush()

@@ -25,7 +25,7 @@ from skyband.spark.addressed import first_tie, shard_schema, whole_rows
 from skyband.spark.flat import IDENTITIES, bounds_of, result_schema
 from skyband.spark.group import Group
 from skyband.spark.merge import PART_COLUMNS
-from skyband.spark.needs import Everything, holding_places
+from skyband.spark.needs import Contenders, Everything, holding_places
 from skyband.spark.paces import Pace
 from skyband.spark.plan import PART, RESERVED, TIE, TIME, Plan
 from skyband.spark.shards import Shard, whole_name
@@ -76,8 +76,8 @@ class ShardGroup(Group):
     _tells_all = False
 
     def take_nulls(self) -> Mapping[str, int]:
-        if self.shard.identity != "row" or not isinstance(self.shard.need, Everything):
-            return {}  # not every row has been here
+        if self.shard.identity != "row" or not isinstance(self.shard.need, Everything | Contenders):
+            return {}  # not every row that may lack a score has been here
         found = Counter(dict.fromkeys(self.queries, 0))
         for monitor in self.monitors:
             found.update({} if monitor is None else take_nulls(monitor))

@@ -15,15 +15,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from skyband.algorithms import settled
+from skyband.algorithms import choose, settled
 from skyband.lanes import attributes_of, auto_key
 from skyband.query import Query, RankedQuery, TopKAcross, TopKPairs
 from skyband.score import score_key, where_key
-from skyband.spark.needs import Blocks, Everything, Keys, Need, Within
+from skyband.spark.contest import contends
+from skyband.spark.needs import Blocks, Contenders, Everything, Keys, Need, Within
 from skyband.spark.paces import Pace, by_slide, exact, smallest_state
 from skyband.window import CountWindow
 
@@ -95,7 +96,13 @@ def make_shards(
 
     # a key is live while the longest window holds its row: who may be deleted, or come again, is a matter of all queries
     ranked: list[RankedQuery] = [one for one in (queries if keyed else heard) if not isinstance(one, TopKPairs | TopKAcross)]
-    for own in _dealt(ranked, 1 if keyed else spread):
+    contending: list[RankedQuery] = []
+    others: list[RankedQuery] = []
+    for one in ranked:
+        (contending if not keyed and is_exact(one) and contends(one) else others).append(one)
+    for own in _dealt(contending, spread):
+        add("row", _timed_smallest(own), whole, Contenders())
+    for own in _dealt(others, 1 if keyed else spread):
         wheres = tuple({where_key(query.where): query.where for query in own if query.where is not None}.values())
         narrow = not keyed and all(query.where is not None for query in own) and len(wheres) <= MANY
         add("row", own if keyed else _timed_smallest(own), whole, Within(wheres) if narrow else Everything())
@@ -118,8 +125,10 @@ def make_shards(
 
 
 def _timed_smallest(queries: list[RankedQuery]) -> list[RankedQuery]:
-    """Time windows with the algorithm that remembers least; queries that count rows gather into crowds by themselves."""
-    timed = [query for query in queries if not isinstance(query.window, CountWindow)]
+    """Time windows with the algorithm that remembers least, where too few are alike; crowds gather by themselves."""
+    crowds = Counter(map(_crowd_of, queries))
+    alone = [query for query in queries if (crowd := _crowd_of(query)) is None or crowds[crowd] < choose.MANY]
+    timed = [query for query in alone if not isinstance(query.window, CountWindow)]
     smallest = dict(zip((query.name for query in timed), smallest_state(timed), strict=True))
     return [smallest.get(query.name, exact(query)) for query in queries]
 
@@ -129,8 +138,9 @@ def _dealt(queries: list[RankedQuery], spread: int) -> Iterator[list[RankedQuery
     scores: dict[Hashable, list[RankedQuery]] = {}
     for query in sorted(queries, key=_likeness):
         scores.setdefault((score_key(query.score), where_key(query.where), query.window), []).append(query)
-    crowds = Counter(auto_key(own[0]) for own in scores.values())
-    most = [CROWD if (key := auto_key(own[0])) is not None and crowds[key] >= MANY else MANY for own in scores.values()]
+    keys = [_crowd_of(own[0]) for own in scores.values()]
+    crowds = Counter(keys)
+    most = [CROWD if key is not None and crowds[key] >= MANY else MANY for key in keys]
     weight = np.array([MANY * CROWD // one for one in most], np.int64)  # a shard is worth MANY * CROWD
     lots = max(1, min(spread, int(weight.sum()) // (MANY * CROWD)))
     lot = (weight.cumsum() - weight) * lots // max(int(weight.sum()), 1)
@@ -138,6 +148,12 @@ def _dealt(queries: list[RankedQuery], spread: int) -> Iterator[list[RankedQuery
         own = [query for at, same in zip(lot, scores.values(), strict=True) if at == number for query in same]
         if own:
             yield own
+
+
+def _crowd_of(query: RankedQuery) -> Hashable | None:
+    """What queries must have in common to be answered by one structure, whatever their scores."""
+    window = query.window
+    return auto_key(query, (not isinstance(window, CountWindow), cast(int, window.size), cast(int, window.slide)))
 
 
 def _likeness(query: RankedQuery) -> tuple[Any, ...]:

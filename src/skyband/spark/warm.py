@@ -19,11 +19,12 @@ from skyband.monitor import Monitor
 from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross, TopKPairs
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
 from skyband.score import score_key, where_key
+from skyband.spark.contest import Contest, contends
 from skyband.spark.group import Group
+from skyband.spark.paces import by_slide
 from skyband.spark.plan import TIE, make_request
 from skyband.spark.reduce import reduced
 from skyband.spark.shards import MANY
-from skyband.state import table_from_bytes
 from skyband.window import CountWindow, TimeWindow, nanoseconds
 
 _ROWS = 256
@@ -58,6 +59,8 @@ def _warm_shards(queries: list[Query]) -> None:
     monitor = Monitor([replace(query, window=CountWindow(_ROWS // 2, _ROWS // 8)) for query in queries])
     monitor.push(columns)
     monitor_from_bytes(Monitor, monitor_to_bytes(monitor), {})
+    if timed := [replace(query, window=TimeWindow(_ROWS // 2, _ROWS // 8)) for query in queries if contends(query)]:
+        Contest(by_slide([_ROWS // 8], timed)).contenders(pa.table(columns), np.zeros(_ROWS, np.int64), np.arange(_ROWS))
 
 
 def _warm_scores(asked: list[RankedQuery]) -> None:
@@ -74,6 +77,6 @@ def _warm_scores(asked: list[RankedQuery]) -> None:
     for part in reduced(plan, [pa.RecordBatch.from_pydict(columns)]):
         for row in part.to_pylist():
             if row["rows"] is not None:
-                group.add(table_from_bytes(row["rows"]), np.frombuffer(row["counts"], np.int64).reshape(-1, 3 + plan.slots))
+                group.add(group.rows_of([row["rows"]]), np.frombuffer(row["counts"], np.int64).reshape(-1, 3 + plan.slots))
     group.finish()
     Group.restore(plan, group.snapshot())
