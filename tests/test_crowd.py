@@ -17,8 +17,10 @@ import skyband as sb
 from harness import feed, plan_of
 from skyband.algorithms import build
 from skyband.algorithms import scanned as module
+from skyband.algorithms.candidate_limit import sweeping_pays
 from skyband.algorithms.contract import Ranked
 from skyband.algorithms.crowd import Asked, Crowd
+from skyband.algorithms.pruned import SIGMA
 from skyband.formulas import Distance, Linear
 from skyband.kernels import bands
 from skyband.kernels import crowd as kernel
@@ -76,7 +78,13 @@ class Watched:
         if asked.core == "probabilistic":
             additional = 10 if self.crowd.grid else 0
             plan = plan_of((asked.size, asked.slide, asked.k))
-            self.alone[-1] = build("probabilistic", plan, additional=additional, **asked.options)
+            options = {"rule": self._rule(asked), **asked.options}
+            self.alone[-1] = build("probabilistic", plan, additional=additional, **options)
+
+    def _rule(self, asked: Asked) -> str:
+        """What is left to us: where rows are shown by cells, another rule may pay than for a query alone."""
+        sigma = asked.options.get("sigma", SIGMA)
+        return "swept" if sweeping_pays(asked.k, asked.size, sigma, indexed=self.crowd.grid > 1) else "definition"
 
     def remove(self, number: int) -> None:
         self.crowd.remove(number)
@@ -282,11 +290,11 @@ def test_batches_do_not_matter(grid: int, data: st.DataObject) -> None:
         watched = Watched(grid)
         for one in asked:
             watched.add(one)
-        if grid:  # bounds are those of the first rows: of all, or of one
-            watched.crowd._bounds = np.array([[-2.0] * 3, [2.0] * 3])
         for begin, stop in zip([0, *places], [*places, rows.shape[1]], strict=True):
             watched.push(rows[:, begin:stop])
-        held.append((watched.last, [watched.crowd.candidates(number) for number in range(len(asked))]))
+        # what is held depends on the grid, which is laid anew after the rows of a push have come to range over less
+        counts = [] if grid else [watched.crowd.candidates(number) for number in range(len(asked))]
+        held.append((watched.last, counts))
     assert held[0] == held[1] == held[2]
 
 
@@ -412,7 +420,7 @@ def test_a_query_that_looks_in_vain_is_indexed_anew() -> None:
     """It begins with every cell, and is given the few it needs once it has seen enough rows for nothing."""
     crowd = Crowd(("x",), grid=100)
     crowd.add(Asked(sb.distance({"x": 0.0}), "asc", 1, 10**4, 1, "strict", "strict", options={"buffer": 5000}))
-    crowd._bounds = np.array([[0.0], [1.0]])
+    crowd._extent.bounds = np.array([[0.0], [1.0]])
     rows = np.random.default_rng(5).uniform(0.5, 1.0, (1, 2000))
     rows[0, 0] = 0.005
     list(crowd.push(rows[:, :100]))

@@ -163,8 +163,7 @@ def test_a_key_may_come_again_once_its_row_is_gone() -> None:
     [
         ({"algorithm": "sma"}, "'sma' cannot do without rows it has dropped; use one of 'oracle', 'tma', 'cpm'"),
         ({"algorithm": "strict"}, "'strict' cannot do without rows"),
-        ({"window": sb.TimeWindow(10, 5)}, "needs a CountWindow"),
-        ({"emit": "snapshots"}, "another emit than 'snapshots'"),
+        ({"algorithm": "tsl"}, "'tsl' cannot do without rows"),
         ({"score": np.sum}, "no callable"),
     ],
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,12 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from played import reloaded
+from skyband.algorithms import choose
 
 Told = tuple[str, int, str, int | None, float, int]  # query, window end, event, rank, score, seq
+
+
+Row = tuple[int, float, float]  # time, x, y
 
 
 @dataclass
@@ -25,33 +30,54 @@ class Standing:
 
     query: sb.TopK | sb.Threshold
     since: int = 0
+    accepted: dict[int, int] = field(default_factory=dict)  # of time windows: seq and time of every row that was not late
+    closed: int | None = None  # end of the last window
     answer: list[tuple[float, int]] = field(default_factory=list)
     ranked: set[int] = field(default_factory=set)
 
-    def end(self, seen: int) -> int:
-        slide = self.query.window.slide
-        assert isinstance(slide, int)
-        return seen // slide * slide
+    def __post_init__(self) -> None:
+        assert isinstance(self.query.window.size, int) and isinstance(self.query.window.slide, int)
+        self.size, self.slide = self.query.window.size, self.query.window.slide
+        self.timed = isinstance(self.query.window, sb.TimeWindow)
+        if not self.timed:
+            self.closed = self.since // self.slide * self.slide
 
-    def first(self, seen: int) -> int:
-        size = self.query.window.size
-        assert isinstance(size, int)
-        return max(self.end(seen) - size, self.since)
+    def take(self, seq: int, time: int, watermark: int | None) -> None:
+        if not self.timed:
+            self.accepted[seq] = seq
+        elif watermark is None or (time // self.slide + 1) * self.slide > watermark:
+            self.accepted[seq] = time
 
-    def best(self, rows: list[tuple[float, float]], gone: set[int], seen: int) -> list[tuple[float, int]]:
+    def ends(self, upto: int) -> list[int]:
+        """Ends of the windows that close now, as far as one holds a row or its predecessor did; the last of them anyway."""
+        last = upto // self.slide * self.slide
+        if self.closed is not None and last <= self.closed:
+            return []
+        times = [time for time in self.accepted.values() if self.closed is None or time >= self.closed - self.size - self.slide]
+        first = min(times, default=last) // self.slide * self.slide
+        return list(range(max(first, first if self.closed is None else self.closed) + self.slide, last + 1, self.slide))
+
+    def holds(self, seq: int) -> bool:
+        """Is the row in the window that ended last, or in one to come?"""
+        return seq in self.accepted and (self.closed is None or self.accepted[seq] >= self.closed - self.size)
+
+    def best(self, rows: list[Row], gone: set[int], end: int) -> list[tuple[float, int]]:
         found = []
-        for seq in range(self.first(seen), self.end(seen)):
-            x, y = rows[seq]
-            if seq in gone or math.isnan(x) or (self.query.where is not None and not 0 <= y <= 2):
+        for seq, position in self.accepted.items():
+            _, x, y = rows[seq]
+            if not end - self.size <= position < end or seq in gone:
+                continue
+            if math.isnan(x) or (self.query.where is not None and not 0 <= y <= 2):
                 continue
             score = x if self.query.order == "desc" else -x
             if isinstance(self.query, sb.Threshold):
                 bound = self.query.above if self.query.order == "desc" else -self.query.above
                 if not score > bound:
                     continue
-            found.append((score, seq))
+            found.append((score, position, seq))
         found.sort(reverse=True)
-        return found if isinstance(self.query, sb.Threshold) else found[: self.query.k]
+        ranked = [(score, seq) for score, _, seq in found]
+        return ranked if isinstance(self.query, sb.Threshold) else ranked[: self.query.k]
 
     def told(self, answer: list[tuple[float, int]], end: int) -> list[Told]:
         """The result rows of a window, which is answered so."""
@@ -73,30 +99,46 @@ class Standing:
 class Plain:
     """Many of them over the same rows."""
 
+    lateness: int = 0
     standing: dict[str, Standing] = field(default_factory=dict)
-    rows: list[tuple[float, float]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
+    watermark: int | None = None
 
-    def push(self, rows: list[tuple[float, float]]) -> list[Told]:
+    def push(self, rows: list[Row]) -> list[Told]:
         told: dict[str, list[Told]] = {name: [] for name in self.standing}
         for row in rows:
+            seq = len(self.rows)
             self.rows.append(row)
-            seen = len(self.rows)
+            for one in self.standing.values():
+                one.take(seq, row[0], self.watermark)
+            moved = row[0] - self.lateness
+            self.watermark = moved if self.watermark is None else max(self.watermark, moved)
             for name, one in self.standing.items():
-                if one.end(seen) == seen:
-                    told[name] += one.told(one.best(self.rows, self.gone, seen), seen)
+                told[name] += self._closed(one, self.watermark if one.timed else seq + 1)
         return [row for rows_told in told.values() for row in rows_told]
+
+    def advance(self, time: int) -> list[Told]:
+        self.watermark = time if self.watermark is None else max(self.watermark, time)
+        return [row for one in self.standing.values() if one.timed for row in self._closed(one, self.watermark)]
+
+    def _closed(self, one: Standing, upto: int) -> list[Told]:
+        told: list[Told] = []
+        for end in one.ends(upto):
+            told += one.told(one.best(self.rows, self.gone, end), end)
+        last = upto // one.slide * one.slide
+        one.closed = last if one.closed is None else max(one.closed, last)
+        return told
 
     def delete(self, seqs: list[int]) -> tuple[list[Told], int]:
         """The result rows, and how many of the rows were live."""
-        live_from = min((one.first(len(self.rows)) for one in self.standing.values()), default=len(self.rows))
-        gone = {seq for seq in seqs if live_from <= seq < len(self.rows)} - self.gone
+        gone = {seq for seq in seqs if any(one.holds(seq) for one in self.standing.values())} - self.gone
         self.gone |= gone
         told: list[Told] = []
         for one in self.standing.values():
             if gone & {seq for _, seq in one.answer}:
-                seen = len(self.rows)
-                told += one.told(one.best(self.rows, self.gone, seen), one.end(seen))
+                assert one.closed is not None
+                told += one.told(one.best(self.rows, self.gone, one.closed), one.closed)
         return told, len(gone)
 
 
@@ -106,54 +148,70 @@ numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, -1.0, math.nan, math.inf, -math.i
 @st.composite
 def questions(draw: st.DrawFn, name: str) -> sb.TopK | sb.Threshold:
     size = draw(st.integers(1, 9))
+    slide = draw(st.integers(1, size))
     asked: dict[str, Any] = {
         "name": name,
         "score": "x",
-        "window": sb.CountWindow(size, slide=draw(st.integers(1, size))),
+        "window": draw(st.sampled_from([sb.CountWindow(size, slide), sb.TimeWindow(size, slide)])),
         "order": draw(st.sampled_from(["desc", "asc"])),
         "where": draw(st.sampled_from([None, {"y": (0, 2)}])),
         "emit": draw(st.sampled_from(["changes", "snapshots", "arrivals", "none"])),
     }
-    kind = draw(st.sampled_from(["above", "above", "oracle", "tma"]))
-    if kind == "above":
-        return sb.Threshold(above=draw(st.sampled_from([0.0, 1.0, -math.inf, math.inf])), **asked)
-    if kind == "tma" and asked["emit"] == "snapshots":
-        asked["emit"] = "changes"
+    kind = draw(st.sampled_from(["above", "sma", "oracle", "tma", "tma", "auto"]))
+    if kind in ("above", "sma") or draw(st.booleans()):
+        return sb.Threshold(above=draw(st.sampled_from([0.0, 1.0, -math.inf, math.inf])), algorithm=kind, **asked)
     return sb.TopK(k=draw(st.integers(1, 3)), algorithm=kind, **asked)
 
 
 def told_of(results: pa.Table) -> list[Told]:
     columns = ("query", "window_end", "event", "rank", "score", "seq")
-    return [tuple(row[name] for name in columns) for row in results.to_pylist()]  # type: ignore[misc]
+    found = results.to_pylist()
+    for row in found:
+        row["window_end"] = row["window_end"] if row["window_end"] is not None else row["window_end_time"]
+    return [tuple(row[name] for name in columns) for row in found]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
-@settings(max_examples=150)
-@given(data=st.data())
-def test_every_result_row_is_that_of_the_rows_left(texts: bool, data: st.DataObject) -> None:
+@settings(max_examples=100)
+@given(data=st.data(), lateness=st.sampled_from([0, 3]), many=st.integers(1, 3))
+def test_every_result_row_is_that_of_the_rows_left(texts: bool, data: st.DataObject, lateness: int, many: int) -> None:
+    with patch.multiple(choose, MANY=many, MANY_BOUNDS=many):
+        rows_come_and_go(texts, data, lateness)
+
+
+def rows_come_and_go(texts: bool, data: st.DataObject, lateness: int) -> None:
     drawn = [data.draw(questions(f"q{at}")) for at in range(data.draw(st.integers(1, 4), label="queries"))]
     begin = data.draw(st.integers(1, len(drawn)), label="there at first")
-    monitor, plain, waiting = sb.Monitor(drawn[:begin], key="id"), Plain(), drawn[begin:]
+    monitor, plain = sb.Monitor(drawn[:begin], key="id", time="t", lateness=lateness), Plain(lateness)
+    waiting, now = drawn[begin:], 0
     plain.standing = {query.name: Standing(query) for query in drawn[:begin]}
     name = (lambda number: f"k{number}") if texts else (lambda number: number)
     kind = pa.string() if texts else pa.int64()
     deleted = missing = 0
+
+    def pushed(rows: list[Row]) -> None:
+        keys = pa.array([name(len(plain.rows) + at) for at in range(len(rows))], kind)
+        time, x, y = (list(column) for column in zip(*rows, strict=True))
+        assert told_of(monitor.push({"id": keys, "t": time, "x": x, "y": y})) == plain.push(rows)
+
     for at in range(data.draw(st.integers(3, 12), label="calls")):
-        call = "push" if at == 0 else data.draw(st.sampled_from(["push", "delete", "push", "delete", "save", "add", "cancel"]))
+        calls = ["push", "delete", "push", "delete", "save", "add", "cancel", "advance"]
+        call = "push" if at == 0 else data.draw(st.sampled_from(calls))
         seen = len(plain.rows)
         if call == "save":
             monitor = reloaded(monitor)
         elif call == "add" and waiting:
             query = waiting.pop()
             monitor.add(query)
-            rows = [(1.0, 1.0)]  # with its first row it has a window
-            keys = pa.array([name(seen)], kind)
             plain.standing[query.name] = Standing(query, since=seen)
-            assert told_of(monitor.push({"id": keys, "x": [1.0], "y": [1.0]})) == plain.push(rows)
+            pushed([(now, 1.0, 1.0)])  # with its first row it has a window
         elif call == "cancel" and monitor.queries and seen:
             gone = data.draw(st.sampled_from(sorted(monitor.queries)))
             monitor.cancel(gone)
             del plain.standing[gone]
+        elif call == "advance":
+            now += data.draw(st.integers(0, 12), label="by")
+            assert told_of(monitor.advance(now)) == plain.advance(now)
         elif call == "delete":
             back = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=4), label="how far back")
             wanted = [max(seen - far, 0) for far in back]  # 0: not there yet
@@ -162,10 +220,12 @@ def test_every_result_row_is_that_of_the_rows_left(texts: bool, data: st.DataObj
             assert told_of(results) == told
             deleted, missing = deleted + live, missing + len(wanted) - live
         elif call == "push":
-            rows = data.draw(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=8), label="rows")
-            keys = pa.array([name(seen + at) for at in range(len(rows))], kind)
-            batch = {"id": keys, "x": [x for x, _ in rows], "y": [y for _, y in rows]}
-            assert told_of(monitor.push(batch)) == plain.push(rows)
+            steps = data.draw(st.lists(st.tuples(st.integers(-5, 4), numbers, numbers), min_size=1, max_size=8), label="rows")
+            rows = []
+            for step, x, y in steps:
+                rows.append((now + step, x, y))
+                now = max(now, now + step)
+            pushed(rows)
         for query in plain.standing.values():
             top = monitor.top(query.query.name)
             assert top["seq"].to_pylist() == [seq for _, seq in query.answer]
@@ -230,8 +290,18 @@ def test_deletions_among_many_rows_above_a_bound() -> None:
     assert monitor._store.count < 2 * 2050 + (1 << 14)
 
 
-def test_a_threshold_over_time_is_refused_for_its_window() -> None:
-    query = sb.Threshold(name="q", above=1.0, score="x", window=sb.TimeWindow(10, 5))
-    with pytest.raises(sb.QueryError, match="needs a CountWindow") as problem:
-        sb.Monitor([query], key="id", time="t")
-    assert "algorithm" not in str(problem.value)
+def test_rows_that_came_too_late_have_no_keys() -> None:
+    window = sb.TimeWindow(10, 5)
+    monitor = sb.Monitor([sb.TopK(name="q", k=2, score="x", window=window, emit="snapshots")], key="id", time="t")
+    monitor.push({"id": ["a", "b"], "t": [1, 12], "x": [3.0, 4.0]})
+    monitor.push({"id": ["a", "b"], "t": [2, 3], "x": [9.0, 9.0]})  # late: neither counts, nor takes the keys of live rows
+    with pytest.raises(sb.SchemaError, match=r"row 1 of the batch has the key 'b' of a live row \(seq 1\)"):
+        monitor.push({"id": ["c", "b"], "t": [13, 13], "x": [1.0, 1.0]})
+    assert told_of(monitor.delete(["a", "a", "z"])) == []  # in the window that ended at 10, and its only row
+    assert (monitor.stats("q")["deleted"], monitor.stats("q")["not_found"], monitor.stats("q")["late"]) == (1, 2, 2)
+    monitor.delete(["b"])  # waits for its slide to close
+    assert told_of(monitor.push({"id": ["b"], "t": [14], "x": [1.0]})) == []
+    assert told_of(monitor.advance(15)) == [("q", 15, "top", 1, 1.0, 4)]
+    monitor.advance(40)
+    monitor.push({"id": ["b"], "t": [41], "x": [5.0]})  # the other has left every window
+    assert monitor.stats("q")["late"] == 2

@@ -100,7 +100,8 @@ def test_algorithms_import_only_what_the_design_allows(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in MODULES if not within(name_of(path), "skyband.algorithms")], ids=name_of)
 def test_algorithms_are_known_only_through_the_table_and_the_contract(path: Path) -> None:
     modules = {name_of(path) for path in (PACKAGE / "algorithms").rglob("*.py")}
-    known = {f"skyband.algorithms{part}" for part in ("", ".contract", ".choose", ".crowd", ".pairs", ".across")}
+    contracts = (".contract", ".asked", ".crowd", ".crowd_time", ".thresholds", ".pairs", ".across")
+    known = {f"skyband.algorithms{part}" for part in ("", ".choose", *contracts)}
     assert not (set(imports_of(path)) & modules) - known
 
 

@@ -19,6 +19,7 @@ from skyband.algorithms import build
 from skyband.algorithms.arena import Band, check_band, held, pruners, with_room
 from skyband.algorithms.contract import Plan, Ranked
 from skyband.algorithms.crowd import Asked, Crowd
+from skyband.algorithms.extent import Extent
 from skyband.algorithms.pruned import Pruned
 from skyband.errors import QueryError
 from skyband.kernels import bands
@@ -193,12 +194,13 @@ def test_table_vii_step_by_step() -> None:
         check_band(core.state, 0, f"step {step}")
 
 
-def test_table_iii_step_by_step() -> None:
+def test_table_iii_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cells, below and above 6.5. The index's threshold is the paper's or beyond it, and grows when the paper's does."""
     asked = Asked(sb.distance({"x": 0.0}), "asc", 1, 6, 1, "strict", "strict", options={"buffer": 3})
     crowd = Crowd(("x",), grid=2)
     crowd.add(asked)
-    crowd._bounds = np.array([[0.0], [13.0]])
+    crowd._extent.bounds = np.array([[0.0], [13.0]])
+    monkeypatch.setattr(Extent, "fits", lambda self: True)  # which are the paper's
     before, reached = 0.0, []
     for step, (query, sieve, threshold, buffer) in lines(TABLE_III):
         list(crowd.push(np.array([[ARRIVING[step - 1]]])))

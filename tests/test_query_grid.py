@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skyband.algorithms.asked import codes_of
-from skyband.kernels.grid import Grid, cell_of, cells_of, empty_grid, forget, next_member, room
+from skyband.kernels.grid import Grid, cell_of, cells_of, empty_grid, forget, room
 from skyband.kernels.query_grid import best_in_cell, monitor
 from skyband.kernels.questions import BLOCK, DISTANCE_L1, DISTANCE_L2, LINEAR, Questions, score_of, scores_of
+from skyband.kernels.screening import largest_of, passing, set_screen
 from skyband.score import Distance, Linear, bind, distance, linear
 
 INF, NAN = math.inf, math.nan
@@ -365,22 +366,47 @@ def test_few_queries_see_a_row_when_each_asks_for_what_is_near() -> None:
     assert max(share) <= 0.04 + 0.02 and np.mean(share) < 0.04 and seen.mean() < 0.06
 
 
-# --- walking through the queries of a cell --------------------------------------------------------------------
+# --- screening ------------------------------------------------------------------------------------------------
 
 
-@given(st.integers(1, 5), st.data())
-def test_the_queries_of_a_cell_are_walked_in_order(words: int, data: st.DataObject) -> None:
-    queries = [sorted(data.draw(st.sets(st.integers(0, 64 * words - 1)))) for _ in range(3)]
-    members = np.zeros((3, words), np.uint64)
-    for cell in range(3):
-        for q in queries[cell]:
-            members[cell, q // 64] |= np.uint64(1) << np.uint64(q % 64)
-    for cell in range(3):
-        walked, q = [], next_member(members, cell, -1)
-        while q >= 0:
-            walked.append(q)
-            q = next_member(members, cell, q)
-        assert walked == queries[cell]
+@numba.njit(error_model="numpy")
+def screened(questions, bound, bits, rows, shown):  # type: ignore[no-untyped-def]
+    """What the kernels let pass: the word of each row."""
+    screen, totals = np.zeros((1, 2 + rows.shape[1], 64)), np.empty(64)
+    for q in range(bound.shape[0]):
+        set_screen(screen, questions, q, bound[q])
+    for i in range(rows.shape[0]):
+        shown[i] = passing(screen[0], bits, rows[i], largest_of(rows[i]), totals)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), dimension)
+def test_no_query_whose_bound_a_row_reaches_is_screened_out(data: st.DataObject, dimensions: int) -> None:
+    asked_now = data.draw(st.lists(asked(dimensions), min_size=1, max_size=12), label="questions")
+    questions, count = tabled(asked_now, dimensions), len(asked_now)
+    bits = data.draw(st.integers(0, (1 << count) - 1) | st.just((1 << count) - 1), label="who monitors the cell")
+    rows = np.array([[data.draw(anything) for _ in range(dimensions)] for _ in range(3)])
+    near = [question.turned(row) for question, row in zip(asked_now, itertools.cycle(rows), strict=False)]
+    bound = np.array([score if data.draw(st.booleans()) else data.draw(st.floats(allow_nan=False)) for score in near])
+    shown = np.zeros(3, np.uint64)
+    screened(questions, bound, np.uint64(bits), rows, shown)
+    for row, word in zip(rows, shown.tolist(), strict=True):
+        assert word & ~bits == 0
+        for q, question in enumerate(asked_now):
+            reaches = bits >> q & 1 and question.turned(row) >= bound[q]
+            assert not reaches or word >> q & 1, f"{question} of {row}: {question.turned(row)}, bound {bound[q]}"
+
+
+@pytest.mark.parametrize("bits", [(1 << 64) - 1, 0b1011], ids=["many", "few"])
+def test_weighted_sums_are_screened_and_nothing_else_is(bits: int) -> None:
+    weights = np.random.default_rng(4).random((64, 2)).tolist()
+    sums = [Question(linear({"0": a, "1": b}), 1.0) for a, b in weights]
+    sums[1] = Question(distance({"0": 5.0, "1": 5.0}), -1.0)
+    rows, shown = np.array([[0.5, 0.5], [0.1, 0.2]]), np.zeros(2, np.uint64)
+    screened(tabled(sums, 2), np.full(64, 0.4), np.uint64(bits), rows, shown)
+    for row, word in zip(rows, shown.tolist(), strict=True):
+        right = sum(1 << q for q, one in enumerate(sums) if q == 1 or one.turned(row) >= 0.4)
+        assert word == right & bits
 
 
 # --- scores ---------------------------------------------------------------------------------------------------

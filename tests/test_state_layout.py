@@ -18,14 +18,15 @@ from skyband.lanes import KINDS
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
 from skyband.state import FORMAT, pack, unpack
 
-PINNED = (4, "48ac2fada7012cad")
+PINNED = (5, "855ea17974964a9e")
 """The format of states, and a digest of what they hold."""
 
 ROWS = 90
 NAMED = [entry.name for entry in TABLE if entry.name != "supreme"]  # which no query may name
-BY_TIME = ("panes", "relaxed+probabilistic", "above", "scase", "sla", "eaa")
+BY_TIME = ("panes", "relaxed+probabilistic", "above", "tma", "tsl", "scase", "sla", "eaa")
 MORE = {f"{name} by time": name for name in BY_TIME}
 MORE |= {"shared, in parts": "shared", "pairs-ta, in boxes": "pairs-ta", "relaxed, many": "relaxed", "tma, with keys": "tma"}
+MORE |= {"thresholds": "tma", "thresholds by time": "tma"}
 """What algorithms hold besides, where more is asked of them."""
 
 Arrays = dict[str, np.ndarray]
@@ -42,8 +43,7 @@ def asked(entry: Entry, case: str) -> list[Any]:
         if entry.name == "eaa-approximate":
             given["precision"] = 0.9
         return [sb.TopKAcross(k=3, key="id", stream="s", value="v", streams=["a", "b"], ranges=(0, 1), **given)]
-    if entry.name == "above":
-        del given["algorithm"]
+    if entry.name == "above" or "thresholds" in case:
         return [sb.Threshold(above=0.3, score="x", emit="arrivals", **given)]
     many = {"shared, in parts": 120, "relaxed, many": 3}.get(case, 1)
     score = sb.distance({"x": 0.2, "y": 0.4}) if "distance" in entry.needs else sb.linear({"x": 1, "y": 2})

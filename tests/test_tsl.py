@@ -415,7 +415,6 @@ def test_a_state_for_other_queries_is_refused() -> None:
         ({"score": "x * (x > 0 or y > 0)"}, "needs a score without where(), and, or"),
         ({"score": lambda rows: rows["x"]}, "needs a score whose rise and fall over the columns can be told"),
         ({"score": "3"}, "needs a score whose rise and fall over the columns can be told"),
-        ({"window": sb.TimeWindow(10, 1)}, "CountWindow"),
         ({"algorithm": "tsl(grid=3)"}, "'grid' is not an option of 'tsl'"),
     ],
 )

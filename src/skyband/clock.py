@@ -115,3 +115,13 @@ class Clock:
     def column_of(self, times: np.ndarray, hidden: np.ndarray | None = None) -> pa.Array:
         """Whole numbers as values of the column's type, null where `hidden`."""
         return pa.array(times, pa.int64(), mask=hidden).cast(self.type)
+
+
+def watermarks_before(times: np.ndarray | None, watermark: int, allowed: int) -> np.ndarray | None:
+    """The watermark before each new row, where some may be late; `watermark`: before all of them."""
+    if times is None or (times[0] >= watermark and (times[1:] >= times[:-1]).all()):
+        return None
+    before: np.ndarray = np.maximum.accumulate(times) - allowed
+    before[1:] = np.maximum(before[:-1], watermark)
+    before[0] = watermark
+    return before

@@ -22,11 +22,11 @@ Milliseconds a cycle of 1000 rows, windows of 20,000, k = 20, linear scores:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from skyband.algorithms.choose import MANY_ALIKE, choose_crowd
-from skyband.formulas import Distance, Linear
+from skyband.algorithms.choose import MANY_ALIKE, choose_crowd, choose_thresholds
 from skyband.lanes import MOST_ATTRIBUTES, CrowdLane, Door, Gathers, Lane, Place, crowd_place
+from skyband.query import Threshold
 
 
 @dataclass
@@ -65,18 +65,18 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
             group = groups.setdefault(one.gathers, _Group(one.gathers.columns))
             group.places.append(one)
             group.doors.add(one.door)
-    windows = {gathers.window for gathers in groups}
+    kinds = {gathers.alike: gathers for gathers in groups}
     for lane in lanes if groups else []:
         if lane.timed:
             continue  # a crowd over time is hardly ever open to more: it must be worth it now
         for member in lane.members:
-            if member.active and member.gathers is not None and member.gathers.window in windows:
+            if member.active and member.gathers is not None and member.gathers.alike in kinds:
                 groups.setdefault(member.gathers, _Group(member.gathers.columns)).doors.update(lane.doors)
-    for window in windows:
-        alike = [group for gathers, group in groups.items() if gathers.window == window]
+    for kind, any_of_them in kinds.items():
+        alike = [group for gathers, group in groups.items() if gathers.alike == kind]
         for group in _united(alike):
-            if group.places and (algorithm := _algorithm(group, timed=window[0])):
-                crowd = Gathers(group.columns, window)
+            if group.places and (algorithm := _algorithm(group)):
+                crowd = replace(any_of_them, columns=group.columns)
                 found |= {id(one): crowd_place(one, algorithm, crowd) for one in group.places}
     return [found.get(id(one), one) for one in places]
 
@@ -101,7 +101,7 @@ def _overlap(one: _Group, other: _Group) -> bool:
     return bool(one.columns & other.columns) and len(one.columns | other.columns) <= MOST_ATTRIBUTES
 
 
-def _algorithm(group: _Group, timed: bool) -> str | None:
-    queries = [one.query for one in group.places]
-    plain = all(isinstance(query.score, Linear | Distance) and query.where is None for query in queries)
-    return choose_crowd(len(group.doors), len(group.columns), max(query.k for query in queries), plain, timed)
+def _algorithm(group: _Group) -> str | None:
+    if isinstance(group.places[0].query, Threshold):
+        return choose_thresholds(len(group.doors))
+    return choose_crowd(len(group.doors))

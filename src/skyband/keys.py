@@ -19,6 +19,7 @@ from skyband.numbering import plain_keys
 
 NOT_FOUND = -1
 Finder = Callable[[np.ndarray], pa.Array]  # keys of rows, by arrival number
+Alive = Callable[[np.ndarray], np.ndarray]  # which rows, by arrival number, some window holds, or will
 
 
 class LiveKeys:
@@ -40,45 +41,49 @@ class LiveKeys:
         if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             raise SchemaError(f"the key column {self.column!r} is of type {kind}; keys are whole numbers or texts: cast it")
 
-    def numbered(self, table: pa.Table, live_from: int, keys_of: Finder) -> np.ndarray:
-        """A number for the key of each new row; SchemaError when one is null, or the key of another live row. Changes
-        nothing."""
+    def numbered(self, table: pa.Table, late: np.ndarray | None, alive: Alive, keys_of: Finder) -> np.ndarray:
+        """A number for the key of each new row; SchemaError when one is null, or the key of another live row, which those
+        that come too `late` for every query never are. Changes nothing."""
         column = table.column(self.column)
         if column.null_count:
             place = column.is_null().index(True).as_py()
             raise SchemaError(f"row {place} of the batch has no key in {self.column!r}; give every row one")
         keys = plain_keys(column)
         number = _numbers(keys)
-        twice = _repeated(number)
-        if len(twice) and len(pc.unique(keys)) < len(keys):
-            counts = pc.value_counts(keys)
+        places = np.arange(len(keys)) if late is None else np.flatnonzero(~late)
+        counted, own = (keys, number) if late is None else (keys.take(pa.array(places)), number[places])
+        if len(_repeated(own)) and len(pc.unique(counted)) < len(counted):
+            counts = pc.value_counts(counted)
             worst = counts.field(0)[int(np.argmax(counts.field(1).to_numpy(zero_copy_only=False)))].as_py()
             raise SchemaError(f"the key {worst!r} stands more than once in the batch; keys of live rows must differ")
-        found = self._find(keys, number, live_from, keys_of)
+        found = self._find(counted, own, alive, keys_of)
         if (found != NOT_FOUND).any():
-            place = int(np.flatnonzero(found != NOT_FOUND)[0])
+            at = int(np.flatnonzero(found != NOT_FOUND)[0])
+            place = int(places[at])
             raise SchemaError(
-                f"row {place} of the batch has the key {keys[place].as_py()!r} of a live row (seq {found[place]}); "
+                f"row {place} of the batch has the key {keys[place].as_py()!r} of a live row (seq {found[at]}); "
                 "delete that one first, or give rows keys of their own"
             )
         return number
 
-    def add(self, number: np.ndarray, base: int, live_from: int) -> None:
+    def add(self, number: np.ndarray, base: int, alive: Alive) -> None:
         """Rows have come; `number` is what `numbered` made of their keys."""
         order = np.argsort(number, kind="stable")
         self._pieces.append((number[order], base + order))
         while len(self._pieces) > 1 and len(self._pieces[-2][0]) < 2 * len(self._pieces[-1][0]):
             first, second = self._pieces.pop(), self._pieces.pop()
             joined = [np.concatenate(columns) for columns in zip(second, first, strict=True)]
-            joined = [column[self._live(joined[1], live_from)] for column in joined]
+            live = self._live(joined[1], alive)
+            joined = [column[live] for column in joined]
             order = np.argsort(joined[0], kind="stable")
             self._pieces.append((joined[0][order], joined[1][order]))
-        self.deleted = self.deleted[self.deleted.searchsorted(live_from) :]
+        if len(self.deleted):
+            self.deleted = self.deleted[alive(self.deleted)]
 
-    def found(self, wanted: pa.Array, live_from: int, keys_of: Finder) -> np.ndarray:
+    def found(self, wanted: pa.Array, alive: Alive, keys_of: Finder) -> np.ndarray:
         """Arrival numbers, increasing, of the live rows with these keys, which `read_keys` gave. Changes nothing."""
         distinct = pc.unique(wanted.drop_null())
-        found = self._find(distinct, _numbers(distinct), live_from, keys_of)
+        found = self._find(distinct, _numbers(distinct), alive, keys_of)
         return np.sort(found[found != NOT_FOUND])
 
     def forget(self, gone: np.ndarray, asked: int) -> None:
@@ -87,21 +92,21 @@ class LiveKeys:
         self.rows_deleted += len(gone)
         self.not_found += asked - len(gone)
 
-    def _live(self, seq: np.ndarray, live_from: int) -> np.ndarray:
+    def _live(self, seq: np.ndarray, alive: Alive) -> np.ndarray:
         """Which rows are neither expired nor deleted."""
-        live: np.ndarray = seq >= live_from
+        live = alive(seq)
         if len(self.deleted):
             live &= ~np.isin(seq, self.deleted)
         return live
 
-    def _find(self, keys: pa.Array, number: np.ndarray, live_from: int, keys_of: Finder) -> np.ndarray:
+    def _find(self, keys: pa.Array, number: np.ndarray, alive: Alive, keys_of: Finder) -> np.ndarray:
         """The live row with each key, or NOT_FOUND."""
         found = np.full(len(number), NOT_FOUND)
         for numbers, seq in self._pieces:
             first, stop = numbers.searchsorted(number, "left"), numbers.searchsorted(number, "right")
             while (more := np.flatnonzero(first < stop)).size:  # as often as rows share a number: seldom more than once
                 candidate = seq[first[more]]
-                live = self._live(candidate, live_from)
+                live = self._live(candidate, alive)
                 more, candidate = more[live], candidate[live]
                 if len(more) and not pa.types.is_integer(keys.type):
                     same = pc.equal(keys_of(candidate), keys.take(pa.array(more))).to_numpy(zero_copy_only=False)

@@ -53,8 +53,9 @@ class LiveRows:
     each time their number has doubled: keeping the list costs O(1) a row.
     """
 
-    def __init__(self, k: int | None, *, by_arrival: bool) -> None:
+    def __init__(self, k: int | None, *, by_arrival: bool, unscored: bool = False) -> None:
         self.k = k  # None: every row with a score can win
+        self.unscored = unscored  # and those without are remembered too
         self.by_arrival = by_arrival  # ordinals are arrival numbers
         self.limit = _AT_LEAST  # rows at which the old ones are looked at again
         self.count = 0
@@ -66,8 +67,10 @@ class LiveRows:
         from skyband.kernels.live import live_rows
 
         if self.k is None or len(score) - begin <= self.k:  # no row is outranked often enough
-            places = (score == score).nonzero()[0]
-            return Walk(places[places.searchsorted(begin) :] if begin else places, len(score) - len(places), UNKNOWN_CEILINGS)
+            known = score == score
+            places = (known | self.unscored).nonzero()[0]
+            unknown = len(score) - int(np.count_nonzero(known))
+            return Walk(places[places.searchsorted(begin) :] if begin else places, unknown, UNKNOWN_CEILINGS)
         before = 0
         if begin > 0 and np.isnan(score[:begin].max()):  # a maximum that is NaN: one pass as fast as any
             before = int(np.count_nonzero(np.isnan(score[:begin])))
@@ -161,6 +164,12 @@ class LiveRows:
             here = chunk.ordinal[place] == ordinal
             seq[here], found[here] = chunk.seq[place[here]], True
         return seq, found
+
+    def since(self, ordinal: int) -> tuple[np.ndarray, np.ndarray]:
+        """Ordinals and arrival numbers of all rows from the ordinal on."""
+        whole = self._whole()
+        begin = whole.ordinal.searchsorted(ordinal)
+        return whole.ordinal[begin:], whole.seq[begin:]
 
     saved: ClassVar = {  # what `save` gives, as `layout.fields` takes it
         "live.ordinal": "int64 live",

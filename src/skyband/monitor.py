@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.batches import check_keepable, conform, to_table, with_types_for_nulls
-from skyband.clock import Clock
+from skyband.clock import Clock, watermarks_before
 from skyband.errors import QueryError, SchemaError, StateError
 from skyband.keys import LiveKeys, read_keys
-from skyband.lanes import NEVER, Lane, Place, Rows
+from skyband.lanes import NEVER, Lane, Place, Rows, late_for_all
 from skyband.query import Query
 from skyband.results import Part, ResultTable, top_table, with_bounds
 from skyband.rows import RowStore, united
@@ -177,9 +177,12 @@ class Monitor:
         bound = dict(self._bound) if places else self._bound
         for one in places:
             bind_place(one, schema, bound)
-        values = {key: formula.evaluate(table) for key, formula in bound.items()}
+        doors = [one.door for one in places if one.door]
+        read = {*self._bound, *(key for door in doors for key in (door.score, door.where) if key is not None)}
+        values = {key: bound[key].evaluate(table) for key in read}
         lanes, joining = seat(places, self._lanes, self._seen) if places else ([], [])
-        numbers = self._keys_of(table, schema)
+        before = watermarks_before(times, max([self._watermark, *moments]), allowed)
+        numbers = self._keys_of(table, schema, late_for_all([*self._lanes, *lanes], times, before))
         for lane in (*self._lanes, *lanes):
             lane.check(table)
         with self._all_or_nothing():
@@ -193,16 +196,17 @@ class Monitor:
             if places:
                 self._keep_bound(bound)
                 self._waiting = []
+            results = self._take_rows(table, times, before, values)
             if self._keys is not None:
-                self._keys.add(numbers, self._seen, self._live_from())
-            return self._take_rows(table, times, values)
+                self._keys.add(numbers, self._seen - len(table), self._alive)
+            return results
 
-    def _keys_of(self, table: pa.Table, schema: pa.Schema) -> np.ndarray:
+    def _keys_of(self, table: pa.Table, schema: pa.Schema, late: np.ndarray | None) -> np.ndarray:
         """What the keys of new rows are looked up by; SchemaError when one cannot be taken."""
         if self._keys is None:
             return np.zeros(0, np.int64)
         self._keys.check(schema)
-        return self._keys.numbered(table, self._live_from(), self._stored_keys)
+        return self._keys.numbered(table, late, self._alive, self._stored_keys)
 
     def _stored_keys(self, seq: np.ndarray) -> pa.Array:
         assert self._keys is not None
@@ -210,8 +214,13 @@ class Monitor:
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
     def _live_from(self) -> int:
-        """Rows that arrived earlier are in no window."""
-        return min([self._seen, *(lane.oldest_needed() for lane in self._lanes)])
+        """Nothing is kept of rows that arrived earlier."""
+        keyed = self._keys is not None
+        return min([self._seen, *(lane.first_live() if keyed else lane.oldest_needed() for lane in self._lanes)])
+
+    def _alive(self, seq: np.ndarray) -> np.ndarray:
+        """Which rows are in a window that ended last, or in one to come."""
+        return np.logical_or.reduce([np.zeros(len(seq), bool), *(lane.holds(seq) for lane in self._lanes)])
 
     def delete(self, keys: Any) -> pa.Table:
         """Take the rows with these keys out of every window, at once: the result rows of the windows that ended last, where
@@ -225,7 +234,7 @@ class Monitor:
             raise StateError("this monitor's rows have no keys to delete them by; name their column: Monitor(..., key='...')")
         kind = None if self._schema is None else self._schema.field(self._keys.column).type
         wanted = read_keys(keys, self._keys.column, kind)
-        gone = self._keys.found(wanted, self._live_from(), self._stored_keys)
+        gone = self._keys.found(wanted, self._alive, self._stored_keys)
         with self._all_or_nothing():
             self._keys.forget(gone, len(wanted))
             return self._results([(lane, *lane.delete(gone)) for lane in self._lanes] if len(gone) else [])
@@ -239,14 +248,11 @@ class Monitor:
             self._store.retype(schema)
         self._schema, self._clock, self._allowed = schema, clock, allowed
 
-    def _take_rows(self, table: pa.Table, times: np.ndarray | None, values: dict[Hashable, np.ndarray]) -> pa.Table:
+    def _take_rows(
+        self, table: pa.Table, times: np.ndarray | None, before: np.ndarray | None, values: dict[Hashable, np.ndarray]
+    ) -> pa.Table:
         base, rows = self._seen, len(table)
-        before: np.ndarray | None = None  # the watermark before each row, where rows may be late
         if times is not None:
-            if times[0] < self._watermark or (times[1:] < times[:-1]).any():
-                before = np.maximum.accumulate(times) - self._allowed
-                before[1:] = np.maximum(before[:-1], self._watermark)
-                before[0] = self._watermark
             self._watermark = max(self._watermark, int(times.max()) - self._allowed)
         pushed = Rows(table, base, times, before, self._watermark, values)
         parts = [(lane, *lane.take(pushed)) for lane in self._lanes]
@@ -265,7 +271,7 @@ class Monitor:
     def _needed(self, base: int = 0) -> np.ndarray:
         """Arrival numbers, from `base` on, of the rows whose payload is kept: with keys, of all that may be deleted."""
         if self._keys is not None:
-            return np.arange(max(base, self._live_from()), self._seen)
+            return united(lane.live_rows(base, self._seen) for lane in self._lanes)
         return united(lane.needed(base) for lane in self._lanes)
 
     def _forget(self) -> None:

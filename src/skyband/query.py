@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from skyband.across_query import TopKAcross
-from skyband.algorithms import check, settled
+from skyband.algorithms import check, check_threshold, settled
 from skyband.asking import EMISSIONS, ORDERS, check_asked, is_number, whole_k, window_from_json, window_to_json
 from skyband.errors import QueryError
 from skyband.expression import chooses
@@ -59,48 +59,12 @@ class TopK:
         if not is_number(self.error) or not 0 <= self.error < 1:
             raise QueryError(f"query {self.name!r}: error must be at least 0 and below 1, got {self.error!r}")
         object.__setattr__(self, "error", float(self.error))
-        if not isinstance(self.algorithm, str):
-            raise QueryError(f"query {self.name!r}: algorithm must be a name of skyband.algorithms(), got {self.algorithm!r}")
+        _check_named(self)
         try:
             check(self.algorithm, self.k, self.window.size if isinstance(self.window, CountWindow) else None, self.error)
         except QueryError as problem:
             raise QueryError(f"query {self.name!r}: {problem}") from None
-        self._check_points()
-
-    def _check_points(self) -> None:
-        """What ranks points needs a score over attributes, and all that a crowd of queries has in common."""
-        if self.algorithm == "auto":
-            return
-        named, options = settled(self.algorithm)
-        spatial = named.family == "spatial"
-        if "grid" not in options and not spatial:
-            return
-        what = f"query {self.name!r}: algorithm={self.algorithm!r}"
-        score, where = as_tree(self.score), where_key(self.where)
-        if named.needs == "a distance score" and not isinstance(self.score, Distance):
-            raise QueryError(f"{what} needs a score given by distance(), got {self.score!r}; use another algorithm, or 'auto'")
-        if named.needs == "a score without choices" and score is not None and chooses(score):
-            raise QueryError(
-                f"{what} needs a score without where(), and, or, which may have a value though a column has none; "
-                f"got {self.score!r}; say which rows count in where=, or use another algorithm, or 'auto'"
-            )
-        if not spatial and not isinstance(self.score, Linear | Distance):
-            raise QueryError(
-                f"{what} needs a score given by linear() or distance(), got {self.score!r}; use another algorithm, or 'auto'"
-            )
-        if score is None or not score.columns():
-            raise QueryError(
-                f"{what} needs a score whose rise and fall over the columns can be told, got {self.score!r}; "
-                "use an expression over columns, another algorithm, or 'auto'"
-            )
-        if not isinstance(self.window, CountWindow) or self.emit == "snapshots" or (where is not None and not spatial):
-            no_where = "" if spatial else ", no where"
-            raise QueryError(f"{what} needs a CountWindow{no_where}, and another emit than 'snapshots'; use 'auto'")
-        columns = {*score.columns(), *(where.columns() if where is not None else ())}
-        if options.get("grid", 1) ** len(columns) > _MOST_CELLS:
-            raise QueryError(
-                f"{what} over {len(columns)} attributes makes a grid of too many cells; use fewer of either, or 'auto'"
-            )
+        _check_points(self)
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values; a callable score is named, not stored."""
@@ -122,6 +86,7 @@ class Threshold:
 
     above      the bound; a score equal to it is not above
     score, window, order, where, emit   as for `TopK`
+    algorithm  "auto", "above", one that divides the columns' space by a grid, or "oracle"
     """
 
     name: str
@@ -131,9 +96,9 @@ class Threshold:
     order: str = "desc"
     where: Region | str | None = None
     emit: str = "changes"
+    algorithm: str = "auto"
 
     identity: ClassVar[Hashable] = "row"
-    algorithm: ClassVar[str] = "above"
     error: ClassVar[float] = 0.0
     k: ClassVar[int] = 1  # of no meaning: an answer is as long as it is
 
@@ -145,10 +110,16 @@ class Threshold:
             object.__setattr__(self, "above", float(self.above))
         except OverflowError:
             raise QueryError(f"query {self.name!r}: above is beyond what a float64 holds; give a smaller number") from None
+        _check_named(self)
+        try:
+            check_threshold(self.algorithm)
+        except QueryError as problem:
+            raise QueryError(f"query {self.name!r}: {problem}") from None
+        _check_points(self)
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values; a callable score is named, not stored."""
-        return _to_json(self, "above")
+        return _to_json(self, "above", "algorithm")
 
     @classmethod
     def from_json(cls, document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> Threshold:
@@ -179,6 +150,46 @@ def _to_json(query: TopK | Threshold, *own: str) -> dict[str, Any]:
 def _from_json(document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     score = score_from_json(document["score"], document["name"], callables)
     return {**document, "score": score, "window": window_from_json(document["window"])}
+
+
+def _check_named(query: TopK | Threshold) -> None:
+    if not isinstance(query.algorithm, str):
+        raise QueryError(f"query {query.name!r}: algorithm must be a name of skyband.algorithms(), got {query.algorithm!r}")
+
+
+def _check_points(query: TopK | Threshold) -> None:
+    """What ranks points needs a score over attributes, and all that a crowd of queries has in common."""
+    if query.algorithm in ("auto", "above"):
+        return
+    named, options = settled(query.algorithm)
+    spatial = named.family == "spatial"
+    if "grid" not in options and not spatial:
+        return
+    what = f"query {query.name!r}: algorithm={query.algorithm!r}"
+    score, where = as_tree(query.score), where_key(query.where)
+    if named.needs == "a distance score" and not isinstance(query.score, Distance):
+        raise QueryError(f"{what} needs a score given by distance(), got {query.score!r}; use another algorithm, or 'auto'")
+    if named.needs == "a score without choices" and score is not None and chooses(score):
+        raise QueryError(
+            f"{what} needs a score without where(), and, or, which may have a value though a column has none; "
+            f"got {query.score!r}; say which rows count in where=, or use another algorithm, or 'auto'"
+        )
+    if not spatial and not isinstance(query.score, Linear | Distance):
+        raise QueryError(
+            f"{what} needs a score given by linear() or distance(), got {query.score!r}; use another algorithm, or 'auto'"
+        )
+    if score is None or not score.columns():
+        raise QueryError(
+            f"{what} needs a score whose rise and fall over the columns can be told, got {query.score!r}; "
+            "use an expression over columns, another algorithm, or 'auto'"
+        )
+    if not spatial and (not isinstance(query.window, CountWindow) or query.emit == "snapshots" or where is not None):
+        raise QueryError(f"{what} needs a CountWindow, no where, and another emit than 'snapshots'; use 'auto'")
+    columns = {*score.columns(), *(where.columns() if where is not None else ())}
+    if options.get("grid", 1) ** len(columns) > _MOST_CELLS:
+        raise QueryError(
+            f"{what} over {len(columns)} attributes makes a grid of too many cells; use fewer of either, or 'auto'"
+        )
 
 
 def _check_common(query: TopK | Threshold) -> None:

@@ -27,8 +27,8 @@ from skyband.lanes import (
     across_place,
     auto_key,
     crowd_key,
+    crowd_lane,
     in_scores_lane,
-    timed_key,
 )
 from skyband.pair_score import bare
 from skyband.query import Query, Threshold, TopK, TopKPairs
@@ -47,36 +47,38 @@ def place(query: Query, schema: pa.Schema, clock: Clock | None, *, deletions: bo
     above = query.above if isinstance(query, Threshold) else None
     door = Door(score_key(query.score), query.order, where_key(query.where), above)
     algorithm = deleting(query) if deletions else with_error(query.algorithm, query.error)
+    alike = query.algorithm == "auto" and (isinstance(query, Threshold) or not deletions)
     bind(query.score, schema)
     if query.where is not None:
         bind_where(query.where, schema)
-    if (crowd := crowd_key(query, algorithm)) is not None:
-        return Place(query, CrowdLane, crowd, size, slide, algorithm)
+    timed = not isinstance(query.window, CountWindow)
+    window = (timed, size, slide)
+    if (crowd := crowd_key(query, algorithm, window)) is not None:
+        return Place(query, crowd_lane(query, timed=timed), crowd, size, slide, algorithm, timed=timed, deletions=deletions)
     if in_scores_lane(query, algorithm):
         return Place(query, ScoresLane, "scores", size, slide, algorithm, door)
-    if isinstance(query.window, CountWindow):
-        alike = auto_key(query) if algorithm == "auto" else None
-        return Place(query, CountLane, (door, "count", algorithm), size, slide, algorithm, door, gathers=alike)
-    alike = timed_key(query, size, slide) if algorithm == "auto" else None
-    key = (door, "time", slide, algorithm)
-    return Place(query, TimeLane, key, size, slide, algorithm, door, timed=True, gathers=alike)
+    gathers = auto_key(query, window) if alike else None
+    if isinstance(query, Threshold) and algorithm == "auto":
+        algorithm = "above"
+    lane, key = (TimeLane, (door, "time", slide, algorithm)) if timed else (CountLane, (door, "count", algorithm))
+    return Place(query, lane, key, size, slide, algorithm, door, timed=timed, gathers=gathers, deletions=deletions)
 
 
 def deleting(query: Query) -> str:
     """The algorithm that answers a query while rows may be deleted; QueryError when none can."""
     what = f"query {query.name!r} stands in a monitor with key=, whose rows may be deleted, and"
-    algorithm = "tma" if query.algorithm == "auto" else query.algorithm
     if not isinstance(query, TopK | Threshold):
         raise QueryError(f"{what} a {type(query).__name__} cannot do without rows it has dropped; ask it in another monitor")
+    if isinstance(query, Threshold):  # whatever answers it drops no row
+        return query.algorithm
+    algorithm = "tma" if query.algorithm == "auto" else query.algorithm
     if not entry(algorithm).deletions:
         able = ", ".join(repr(row.name) for row in TABLE if row.deletions and row.name != "above")
         raise QueryError(f"{what} {algorithm!r} cannot do without rows it has dropped; use one of {able}, or 'auto'")
-    if not isinstance(query.window, CountWindow) or query.error > 0:
-        raise QueryError(f"{what} that needs a CountWindow and error=0")
+    if query.error > 0:
+        raise QueryError(f"{what} that needs error=0")
     if "core" not in entry(algorithm).options:
         return algorithm
-    if query.emit == "snapshots":
-        raise QueryError(f"{what} {algorithm!r} then needs another emit than 'snapshots'; use that, or algorithm='oracle'")
     tree = as_tree(query.score)
     if tree is None or not tree.columns():
         raise QueryError(f"{what} {algorithm!r} needs a score that is no callable and names a column, got {query.score!r}")

@@ -32,6 +32,7 @@ class Entry:
     home: str  # "module:Class" below skyband.algorithms
     options: Mapping[str, Any] = field(default_factory=dict)
     settable: tuple[str, ...] = ()  # options a query may give
+    home_over_time: str = ""  # the same for windows of time, where it is another
 
 
 def _ranked(name: str, paper: str, home: str, **options: Any) -> Entry:
@@ -51,7 +52,9 @@ def _pruned(name: str, paper: str) -> Entry:
 def _spatial(name: str, paper: str, core: str, needs: str) -> Entry:
     """A core that is filled from a grid over the window's points."""
     settable = ("grid",) if core == "tma" else ("grid", "spare")
-    return Entry(name, paper, "spatial", True, "count", core == "tma", needs, "crowd:Crowd", {"core": core}, settable)
+    homes = {"home": "crowd:Crowd", "home_over_time": "crowd_time:TimeCrowd"}
+    options = {"core": core}
+    return Entry(name, paper, "spatial", True, "count, time", core == "tma", needs, options=options, settable=settable, **homes)
 
 
 def _pairs(name: str, paper: str, home: str, needs: str = "a score of pairs", exact: bool = True, **options: Any) -> Entry:
@@ -68,6 +71,20 @@ _HYBRID = Entry(
     needs="a score",
     home="hybrid:Hybrid",
     settable=("sigma", "gamma", "buffer"),
+)
+
+
+_TSL = Entry(
+    name="tsl",
+    paper="SIGMOD06 3.2",
+    family="spatial",
+    exact=True,
+    windows="count, time",
+    deletions=False,
+    needs="a score without choices",
+    home="tsl:TSL",
+    options={"core": "tsl"},
+    home_over_time="tsl_time:TimeTSL",
 )
 
 
@@ -99,12 +116,13 @@ TABLE: tuple[Entry, ...] = (
     Entry("above", "SIGMOD06 7", "spatial", True, "count, time", True, "a bound", "above:Above"),
     _spatial("tma", "SIGMOD06 4", "tma", "a score that is no callable"),
     _spatial("sma", "SIGMOD06 5", "sma", "a score that is no callable"),
-    Entry("tsl", "SIGMOD06 3.2", "spatial", True, "count", False, "a score without choices", "tsl:TSL", {"core": "tsl"}),
+    _TSL,
     _spatial("cpm", "TODS15 2 (CPM/w)", "tma", "a distance score"),
     _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
     _across("sla", "CIKM09 3.1", "sla:SortedLists"),
     _across("eaa", "CIKM09 3.2", "eaa:Instances"),
-    _across("eaa-approximate", "CIKM09 4", "guessed:GuessedInstances", exact=False, settable=("margin", "ahead", "memory")),
+    _across("eaa-approximate", "CIKM09 4 (aim)", "promised:PromisedInstances", exact=False, settable=("memory",)),
+    _across("eaa-estimate", "CIKM09 4", "estimated:EstimatedInstances", exact=False, settable=("margin",)),
     _pairs("pairs-oracle", "definition", "pairs_oracle:PairOracle"),
     _pairs("scase", "ICDE12 V-A (SCase)", "pairs_skyband:PairSkyband", access="scan"),
     _pairs("pairs-ta", "ICDE12 V-B (TA)", "pairs_skyband:PairSkyband", "a pair distance", access="boxes"),
@@ -175,7 +193,6 @@ SETTINGS: Mapping[str, Setting] = {
     "buffer": Setting(int, "a whole number of rows, at least 1", lambda x: x >= 1),
     "rule": Setting(str, "'auto', 'swept', 'definition' or 'table'", lambda x: x in ("auto", "swept", "definition", "table")),
     "margin": Setting(float, "a number from -1 to 1, added to every estimated chance", lambda x: -1 <= x <= 1),
-    "ahead": Setting(int, "a whole number of ranks, 0 to 1000000", lambda x: 0 <= x <= 10**6),
     "spare": Setting(float, "how many rows more than k a search finds, as a share of k: 0 to 100", lambda x: 0 <= x <= 100),
     "memory": Setting(int, "a whole number of instances, at least k", lambda x: x >= 1),
     "grid": Setting(int, "how many cells divide each attribute, 1 to 1000", lambda x: 1 <= x <= 1000),
@@ -218,6 +235,24 @@ def check(text: str, k: int, rows: int | None, error: float) -> None:
         )
 
 
+def check_threshold(text: str) -> None:
+    """QueryError when the algorithm cannot answer a Threshold query."""
+    if text == "auto":
+        return
+    named, options = settled(text)
+    if named.name == "tsl":
+        raise QueryError(
+            f"{text!r} keeps views of k rows and a few more, and a Threshold has no k; use 'above', 'tma', or 'auto'"
+        )
+    if named.family != "spatial" and named.name != "oracle":
+        raise QueryError(
+            f"{text!r} keeps what can come into the best k rows, and a Threshold asks for every row above its bound; "
+            "use 'above', 'tma', 'oracle', or 'auto'"
+        )
+    if "spare" in options:
+        raise QueryError(f"{text!r}: spare says how many rows more than k are searched for, and a Threshold needs no search")
+
+
 def with_error(text: str, error: float) -> str:
     """The algorithm to build for a query: one that asks for an error gets it as its sigma."""
     if error == 0:
@@ -229,9 +264,10 @@ def with_error(text: str, error: float) -> str:
     return f"{named.name}({', '.join(f'{key}={value}' for key, value in options.items())})"
 
 
-def load(name: str) -> type[Ranked]:
+def load(name: str, *, over_time: bool = False) -> type[Ranked]:
     """The class behind a row."""
-    module, _, cls = entry(name).home.partition(":")
+    home = entry(name).home_over_time if over_time else entry(name).home
+    module, _, cls = home.partition(":")
     found: type[Ranked] = getattr(import_module(f"skyband.algorithms.{module}"), cls)
     return found
 

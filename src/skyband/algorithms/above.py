@@ -35,10 +35,7 @@ class Above(Ranked):
     def _prepare(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None) -> None:
         self._most = self._largest_answer(scores)
         self._state = self._with_room(max(self._most, len(self._state.score)))
-        missing = len(self._state.score) - self.tops.score.shape[1]
-        if missing > 0:
-            wider = [np.pad(column, ((0, 0), (0, missing))) for column in self.tops[:2]]
-            self.tops = Tops(wider[0], wider[1], self.tops.count)
+        self._widen_tops(len(self._state.score))
 
     def _with_room(self, room: int) -> kernel.Kept:
         held = self.candidates

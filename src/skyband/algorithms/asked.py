@@ -36,6 +36,8 @@ class Asked:
     options: dict[str, Any] = field(default_factory=dict)  # gamma, sigma, rule, buffer, spare
     region: tuple[tuple[str, float, float], ...] = ()  # attribute, low, high; ends included
     condition: Tree | None = None  # rows that do not meet it have no score
+    above: float = math.nan  # a threshold query's bound, below which rows are asked for where the order is "asc"
+    emission: int = 1  # what its windows give, a code of kernels.emission; of a threshold query
 
     @property
     def wanted(self) -> int:

@@ -30,10 +30,8 @@ from skyband.algorithms.contract import Plan
 LONG_SLIDE = 10  # rows from which on `sap` finds the best row of each window faster
 _NEAR_IN_BOXES, _FAR_IN_BOXES = 22_000, 11_000  # rows of a window from which on boxes cost less than a scan
 MANY = 16  # distinct scores from which on they form a crowd instead of having a structure each
+MANY_BOUNDS = 4  # distinct scores or bounds of threshold queries from which on they do
 MANY_ALIKE = 1000  # of them over the same columns from which on these have a crowd of their own
-MOST_FOR_GRID = 4  # attributes up to which a grid is faster than a scan, whatever k
-ALWAYS = range(10, 51)  # k for which it is, whatever attributes
-MOST_ON_GRID = 2000  # scores up to which it is, whatever both
 SPARE = 0.5  # of k: rows more than k that a search finds; a half makes searches rare, and more rows cost more to keep
 
 
@@ -43,25 +41,14 @@ def choose(plan: Plan, told: bool) -> str:
     return "sap" if best_alone and plan.slides is not None and plan.slides[0] >= LONG_SLIDE else "shared"
 
 
-def choose_crowd(scores: int, attributes: int, k: int, plain: bool, timed: bool = False) -> str | None:
-    """The algorithm for queries on so many distinct scores over the same attributes and windows, the largest k being `k`; None
-    for a structure each. `plain`: all scores are weighted sums or distances, with no regions. `timed`: windows are of time, and
-    a grid relies on those of so many rows.
+def choose_crowd(scores: int) -> str | None:
+    """The algorithm for queries on so many distinct scores over the same attributes and windows; None for a structure each.
 
     `./run bench points` measures grid and scan side by side; milliseconds a cycle of 10⁴ rows, N = 10⁶, k = 1 / 20 / 100:
 
-        ==========  ==================  ===================  ====================
-        scores      d = 2               d = 4                d = 6
-        ==========  ==================  ===================  ====================
-        100, grid   0.51 / 0.57 / 0.73  0.70 / 0.73 / 0.90   1.61 / 1.15 / 1.74
-        100, scan   1.17 / 1.15 / 1.31  1.39 / 1.44 / 1.59   1.70 / 1.84 / 1.89
-        1000, grid  1.1 / 1.1 / 3.4     1.9 / 2.4 / 4.8      15 / 6.8 / 11
-        1000, scan  8.6 / 8.6 / 11      11 / 12 / 13         17 / 15 / 16
-        5000, grid  2.3 / 2.8 / 14      7.9 / 7.0 / 29       231 / 72 / 107
-        5000, scan  40 / 43 / 52        51 / 55 / 84         143 / 151 / 92
-        ==========  ==================  ===================  ====================
+        TABLE
 
-    In many dimensions a query monitors many cells: for thousands of queries with a small or a large k a scan is then cheaper.
+    The grid is the faster one everywhere.
 
     From how many scores on a crowd is worth it: time of a structure each over that of a crowd, linear scores, d = 4, k = 20:
 
@@ -82,10 +69,24 @@ def choose_crowd(scores: int, attributes: int, k: int, plain: bool, timed: bool 
     noise here, a crowd searches for every answer, and is slower however many scores there are; below MANY, what it gains
     elsewhere is less than what it may lose there.
     """
-    if scores < MANY:
-        return None
-    scan = timed or (plain and attributes > MOST_FOR_GRID and k not in ALWAYS and scores > MOST_ON_GRID)
-    return f"sma(grid=1, spare={SPARE})" if scan else f"sma(spare={SPARE})"
+    return f"sma(spare={SPARE})" if scores >= MANY else None
+
+
+def choose_thresholds(scores: int) -> str | None:
+    """The same for threshold queries on so many distinct scores or bounds; a grid, or a structure each.
+
+    Time of a structure each over that of the grid, d = 4, about 20 rows in an answer unless told:
+
+        ===================================  ====  ====  ====  ====
+        n / s / rows a push, scores          4     16    100   300
+        ===================================  ====  ====  ====  ====
+        10⁵ / 10³ / 10³                      1.5   4.2   30    70
+        10⁵ / 1 / 10⁴                              8.9
+        10⁵ / 100 / 10⁴, answers of 1000           1.7
+        10⁵ / 10³ / 10³, time                      6.1   55 (d = 2)
+        ===================================  ====  ====  ====  ====
+    """
+    return "tma" if scores >= MANY_BOUNDS else None
 
 
 def choose_pairs(kind: str, *, nearest: bool, columns: int, rows: int | None) -> str:

@@ -43,12 +43,14 @@ UNKNOWN_CEILINGS = Ceilings(0, np.zeros(0))
 class Plan:
     """What is asked of one structure: parallel tuples, one entry a query.
 
-    `sizes` and `slides` are in rows; both are None for time windows, whose rows are not known beforehand.
+    `sizes` and `slides` are in rows; both are None for time windows, whose rows are not known beforehand. `whole`: every row
+    that has a score is asked for, and the ks say nothing.
     """
 
     ks: tuple[int, ...]
     sizes: tuple[int, ...] | None
     slides: tuple[int, ...] | None
+    whole: bool = False
 
     @property
     def largest_k(self) -> int:
@@ -148,6 +150,13 @@ class Ranked(ABC):
     def _empty(self) -> Any:
         """A state that remembers no row. Called on construction and when every row has left (clause 2)."""
 
+    def _widen_tops(self, ranks: int) -> None:
+        """Room for so many ranks, where answers have no fixed length."""
+        missing = ranks - self.tops.score.shape[1]
+        if missing > 0:
+            score, ordinal = (np.pad(column, ((0, 0), (0, missing))) for column in self.tops[:2])
+            self.tops = Tops(score, ordinal, self.tops.count)
+
     def _prepare(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None) -> None:
         """Make room in the state for what is coming, before the first `_run` of an advance."""
         return
@@ -204,7 +213,7 @@ class Ranked(ABC):
 
     def _made_for(self) -> dict[str, Any]:
         """What the structure was built for, as JSON holds it; subclasses add their options."""
-        return {name: value if value is None else list(value) for name, value in asdict(self.plan).items()}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self.plan).items()}
 
     def restore(self, data: bytes) -> None:
         """Take up what `snapshot` of the same class and plan wrote."""

@@ -12,8 +12,9 @@ k. Both are exact; a search opens the cells that can hold one of the k best. Mem
 take any expression as a score, regions, and TMA deletions, which a core that has dropped rows cannot (SIGMOD06 section 7).
 
 Deviations: a query that monitors cells in vain is indexed anew when that has cost more than the change; one that needs
-more cells gets some more than it needs. The grid is laid over the first rows, and anew, in O(window), when rows come to range
-twice as far; cells at its edge reach to infinity, or, where the window is kept, as far as its rows. A skyband of SMA that has
+more cells gets some more than it needs. The grid is laid over the range of the rows, and anew, in O(window), when the window
+comes to range twice as far, or over a third of it (`extent`); cells at its edge reach to infinity, or, where the window is
+kept, as far as its rows, and a search begins at the best of the cells that those range over. A skyband of SMA that has
 grown to twice k is cut back to the k best, as after a search. With `spare`, which the paper does not have, SMA searches for
 that share of k more rows: a skyband that begins with k rows falls below k as often as not when one next comes or goes, one
 that begins with some to spare hardly ever. In a grid of one cell both are scanned, and filled by a look at the whole window: so
@@ -23,23 +24,25 @@ it is where two cells along each attribute would be more cells than rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from skyband.algorithms.arena import check_band, packed, with_room
 from skyband.algorithms.asked import Asked, resolution
 from skyband.algorithms.crowd_check import check_calendar, check_monitored, check_points, coordinates
-from skyband.algorithms.scanned import NO_POINTS, PIECE, WALKED, Round, Scanned
+from skyband.algorithms.extent import Extent
+from skyband.algorithms.scanned import NO_POINTS, WALKED, Round, Scanned
 from skyband.kernels import bands, deletion, points, pruning, query_grid
-from skyband.kernels import calendar as calendar_kernel
 from skyband.kernels import crowd as kernel
 from skyband.kernels import grid as grid_kernel
-from skyband.kernels import scan as scan_kernel
+from skyband.kernels.calendar import Calendar, empty_calendar
+from skyband.kernels.screening import empty_screen
 from skyband.kernels.tables import Results, Tops
 from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
-__all__ = ["Asked", "Crowd", "TimeCrowd", "resolution"]
+__all__ = ["Asked", "Crowd", "resolution"]
 
 _FIELDS = {
     "score": "float64 room",
@@ -64,9 +67,8 @@ class Crowd(Scanned):
 
     def __init__(self, attributes: tuple[str, ...], grid: int = 0) -> None:
         super().__init__(attributes, grid)
-        self._bounds: np.ndarray | None = None  # of the grid: [2, d]
-        self._index: tuple[grid_kernel.Grid, kernel.Indexed, calendar_kernel.Calendar] | None = None
-        self._reach: np.ndarray | None = None  # how far the grid's outermost cells reach then: [2, d]
+        self._index: tuple[grid_kernel.Grid, kernel.Indexed, Calendar] | None = None
+        self._extent = Extent()
 
     def _forget_index(self) -> None:
         super()._forget_index()
@@ -79,8 +81,9 @@ class Crowd(Scanned):
             return super()._take(rows, rows_from, begin)
         piece = rows[:, begin - rows_from :]
         self._adapt_grid(piece, begin)
+        self._make_room(begin)
         if self._index is None:
-            self._index = self._indexed(piece if self.refills else rows, begin)
+            self._index = self._indexed(begin)
         cells = grid_kernel.cells_in(self._index[0], rows)
         self._keep_window(piece, cells[begin - rows_from :], begin)
         return self._walk(rows, cells, rows_from, begin) if self._walks else super()._take(rows, rows_from, begin)
@@ -93,7 +96,7 @@ class Crowd(Scanned):
     def _walk(self, rows: np.ndarray, cells: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
         assert self._index is not None
         grid, indexed, calendar = self._index
-        size, slide = self.asked[0].size, self.asked[0].slide
+        first, end, name = self._windows(begin)
         progress = np.zeros(kernel.PROGRESS, np.int64)
         progress[[kernel.ROW, kernel.MEMBER]] = begin, pruning.NONE
         progress[kernel.WAITING] = int(indexed.waits.sum())
@@ -101,11 +104,11 @@ class Crowd(Scanned):
         while True:
             status = kernel.walk(
                 self.state, self.questions, grid, self._points, indexed, calendar,
-                size, slide, rows, cells, rows_from, self.seen, progress, answers,
+                first, end, rows, cells, rows_from, self.seen, progress, answers,
             )  # fmt: skip
             written = int(answers.used[0])
             if written and status < 0:
-                yield answers.query[:written], answers.window[:written], Results(*answers[2:6])
+                yield answers.query[:written], name[answers.window[:written]], Results(*answers[2:6])
                 answers = self._answers()
             if status == pruning.DONE:
                 self.searches += int(progress[kernel.SEARCHES])
@@ -113,22 +116,38 @@ class Crowd(Scanned):
             if status >= 0:
                 self.state = with_room(self.state, status)
 
-    def _indexed(self, rows: np.ndarray, begin: int) -> tuple[grid_kernel.Grid, kernel.Indexed, calendar_kernel.Calendar]:
-        """The grid over the first rows' bounds, every query indexed as it stands, and the calendar."""
-        if self._bounds is None:
-            finite = [row[np.isfinite(row)] for row in rows]
-            low = [row.min(initial=0.0 if len(row) == 0 else row[0]) for row in finite]
-            high = [row.max(initial=0.0 if len(row) == 0 else row[0]) for row in finite]
-            self._bounds = np.array([low, high])
-        queries = len(self.asked)
-        grid = grid_kernel.empty_grid(self._bounds[0], self._bounds[1], self.grid, queries)
+    def _windows(self, begin: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The windows that end in the rows from `begin` up to `seen`: first row, end, and what they are called in answers."""
+        size, slide = self.asked[0].size, self.asked[0].slide
+        end = np.arange(begin // slide + 1, self.seen // slide + 1) * slide
+        return end - size, end, end
+
+    def _last_window(self, seen: int) -> tuple[int, int]:
+        """The window that had ended last when so many rows had come: its first row and its end."""
+        end = seen // self.asked[0].slide * self.asked[0].slide
+        return max(end - self.asked[0].size, 0), end
+
+    def _most_rows(self) -> int:
+        """The rows from the first of the window that ended last on, at most, a piece being taken."""
+        return self.asked[0].size + self.asked[0].slide + 2 * WALKED
+
+    def _make_room(self, begin: int) -> None:
+        """Room for more rows than there have been: never more where windows hold so many rows."""
+        return
+
+    def _indexed(self, begin: int) -> tuple[grid_kernel.Grid, kernel.Indexed, Calendar]:
+        """The grid, every query indexed as it stands, and the calendar."""
+        extent, queries = self._extent, len(self.asked)
+        if extent.bounds is None:
+            extent.fit()
+        assert extent.bounds is not None
+        grid = grid_kernel.empty_grid(extent.bounds[0], extent.bounds[1], self.grid, queries)
         if self.refills:
-            if self._reach is None:
-                self._reach = self._bounds.copy()
-            grid.edge[:, 0], grid.edge[:, -1] = self._reach
+            if extent.reach is None:
+                extent.reach = extent.bounds.copy()
+            grid.edge[:, 0], grid.edge[:, -1] = extent.reach
             if self._points is NO_POINTS:
-                ring = self.asked[0].size + self.asked[0].slide + 2 * WALKED
-                self._points = points.empty_points(len(self.attributes), ring, len(grid.members))
+                self._points = points.empty_points(len(self.attributes), self._most_rows(), len(grid.members))
                 self._points.marks[points.OLDEST] = begin
         indexed = kernel.Indexed(
             np.full(queries, -np.inf),
@@ -136,35 +155,31 @@ class Crowd(Scanned):
             np.zeros(queries, np.int64),
             self.state.query[:, pruning.TOUCHED] > 0,
             np.zeros(queries, np.int64),
-            np.full((queries, 1 + len(self.attributes)), np.nan),
+            empty_screen(queries, len(self.attributes)),
         )
         touched = np.flatnonzero(indexed.waits)
         indexed.waiting[: len(touched)] = touched
-        size, slide = self.asked[0].size, self.asked[0].slide
-        ring = size + slide + 2
-        head, after, before = (np.full(room, pruning.NONE, np.int64) for room in (ring, 2 * queries, 2 * queries))
-        calendar = calendar_kernel.Calendar(head, after, before, np.full(2 * queries, bands.NEVER, np.int64))
-        kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
+        span = int(self.state.query[0, [pruning.SIZE, pruning.BUFFER]].max())
+        calendar = empty_calendar(self._most_rows(), queries, begin - span, self._last_window(begin)[0])
+        kernel.begin_index(self.state, self.questions, grid, indexed, calendar)
         return grid, indexed, calendar
 
     def _keep_window(self, piece: np.ndarray, cells: np.ndarray, begin: int) -> None:
         """Enter rows into the window that cores are filled from, and drop those that left it."""
         if not self.refills:
             return
-        size = self.asked[0].size
-        self._widen(piece, begin)
-        # a slide's rows more than the next window holds: the last one may be answered again
-        points.drop_points(self._points, begin + 1 - size - self.asked[0].slide)
+        self._widen(piece)
+        points.drop_points(self._points, self._last_window(begin)[0])  # which may be answered again
         self._points = points.add_points(self._points, cells, np.ascontiguousarray(piece), begin)
 
     def delete(self, ordinals: np.ndarray) -> Round:
-        """Rows are in no window any more; those that ended last are answered again: queries, window ends, answers. For a
+        """Rows are in no window any more; that which ended last is answered again: queries, the window's end, answers. For a
         core that holds nothing but its top-k and is filled from the window (SIGMOD06 section 7)."""
         if self._index is None:
-            self._index = self._indexed(self.rows, self.seen)
+            self._index = self._indexed(self.seen)
         points.delete_points(self._points, ordinals)
         grid, indexed, calendar = self._index
-        size, slide = self.asked[0].size, self.asked[0].slide
+        first, end = self._last_window(self.seen)
         base = int(self._points.marks[points.OLDEST])
         gone = np.zeros(max(self.seen - base, 0), bool)
         gone[ordinals[ordinals >= base] - base] = True
@@ -172,26 +187,22 @@ class Crowd(Scanned):
         answers = pruning.answers_room(len(self.asked), np.empty(room), np.empty(room, np.int64))
         deletion.delete(
             self.state, self.questions, grid, self._points, indexed, calendar,
-            size, slide, self.seen, gone, base, self.tops, answers,
+            first, end, self.seen, gone, base, self.tops, answers,
         )  # fmt: skip
         written = int(answers.used[0])
-        return answers.query[:written], answers.window[:written], Results(*answers[2:6])
+        return answers.query[:written], np.full(written, end), Results(*answers[2:6])
 
     def _adapt_grid(self, piece: np.ndarray, begin: int) -> None:
-        """Lay the grid anew when rows have come to range twice as far as it reaches, on any attribute. O(window)."""
-        if self._bounds is None:
-            return
-        low, high = piece.min(axis=1, initial=np.inf), piece.max(axis=1, initial=-np.inf)
-        if (low >= self._bounds[0]).all() and (high <= self._bounds[1]).all():
-            return
-        finite = np.where(np.isfinite(piece), piece, np.nan)
-        low = np.fmin(np.fmin.reduce(finite, axis=1, initial=np.inf), self._bounds[0])
-        high = np.fmax(np.fmax.reduce(finite, axis=1, initial=-np.inf), self._bounds[1])
-        with np.errstate(over="ignore"):
-            if (high - low <= 2 * (self._bounds[1] - self._bounds[0])).all():
-                return
-        window, gone = self._window()
-        self._bounds, self._reach, self._points = np.stack([low, high]), None, NO_POINTS
+        """Lay the grid anew, in O(window), when the window has come to range over far more than it divides, or far less."""
+        self._extent.take(piece, begin, self._last_window(begin)[0])
+        if not self._extent.fits():
+            self._extent.fit()
+            self._lay_anew(begin)
+
+    def _lay_anew(self, begin: int) -> None:
+        """Another grid over the rows before `begin`."""
+        window, gone = self._window(begin)
+        self._points = NO_POINTS
         self._forget_index()
         if self.refills:
             self._fill_points(window, begin, gone)
@@ -199,41 +210,30 @@ class Crowd(Scanned):
     def _fill_points(self, window: np.ndarray, end: int, gone: np.ndarray) -> None:
         """Enter the rows before the ordinal `end`, but for those `gone`, into an empty window."""
         begin = end - window.shape[1]
-        self._index = self._indexed(window, end)
-        self._widen(window, end)
+        self._index = self._indexed(end)
+        self._widen(window)
         self._points.marks[points.OLDEST] = begin
         self._points = points.add_points(self._points, grid_kernel.cells_in(self._index[0], window), window, begin)
         points.delete_points(self._points, gone)
 
-    def _widen(self, piece: np.ndarray, begin: int) -> None:
+    def _widen(self, piece: np.ndarray) -> None:
         """Cells at the edge reach as far as rows do: when some go beyond, so does the edge, and queries are indexed
         anew."""
         assert self._index is not None
         grid, indexed, calendar = self._index
-        edge = grid.edge
-        if (piece.min(axis=1, initial=np.inf) >= edge[:, 0]).all() and (
-            piece.max(axis=1, initial=-np.inf) <= edge[:, -1]
-        ).all():
-            return
-        low, high = np.fmin.reduce(piece, axis=1, initial=np.inf), np.fmax.reduce(piece, axis=1, initial=-np.inf)
-        if (low >= edge[:, 0]).all() and (high <= edge[:, -1]).all():
-            return
-        with np.errstate(invalid="ignore"):  # edges at infinity
-            slack = 0.05 * np.maximum(np.fmax(high, edge[:, -1]) - np.fmin(low, edge[:, 0]), 0)
-            edge[:, 0] = np.where(low < edge[:, 0], low - slack, edge[:, 0])
-            edge[:, -1] = np.where(high > edge[:, -1], high + slack, edge[:, -1])
-        self._reach = np.stack([edge[:, 0], edge[:, -1]])
-        size, slide = self.asked[0].size, self.asked[0].slide
-        kernel.begin_index(self.state, self.questions, grid, indexed, calendar, size, slide, begin)
+        if self._extent.widen(piece, grid.edge):
+            kernel.begin_index(self.state, self.questions, grid, indexed, calendar)
+        if (found := self._extent.whole_range) is not None:
+            grid_kernel.box_of(grid, found, grid.inside)
 
     # -- what is held, state -------------------------------------------------------------------------------------
 
     def search_of(self, number: int) -> str:
         """Which rows are scored for a query: "grid" where there are cells it need not monitor."""
-        if not self._walks or (self._index is None and self._bounds is None):
+        if not self._walks or (self._index is None and self._extent.bounds is None):
             return "scan"
         if self._index is None:  # queries have come or gone: it is made before the next row anyway
-            self._index = self._indexed(self.rows, self.seen)
+            self._index = self._indexed(self.seen)
         grid, indexed, _ = self._index
         if indexed.cells[number] == len(grid.members):  # perhaps only because that has not cost much yet
             kernel.index_query(self.state, self.questions, grid, indexed, number)
@@ -264,7 +264,7 @@ class Crowd(Scanned):
             cells = range(len(grid.members))
             best = [[self._best(grid, q, cell) for cell in cells] for q in range(len(self.asked))]
             check_monitored(self.state, grid, indexed, np.array(best))
-            check_calendar(calendar, indexed)
+            check_calendar(self.state, calendar, indexed)
 
     def _best(self, grid: grid_kernel.Grid, q: int, cell: int) -> float:
         """The best score a row in the cell can have for a query; NaN when it can have none."""
@@ -283,20 +283,25 @@ class Crowd(Scanned):
     def snapshot(self) -> bytes:
         """Everything remembered, as bytes of `skyband.state`; the queries themselves are the caller's to keep."""
         self.state = packed(self.state)
-        window, gone = self._window()
+        window, gone = self._window(self.seen)
         arrays = dict(zip(bands.Rows._fields, self.state.rows, strict=True)) | {
             "marks": self.state.marks,
             "levels": self.state.levels,
             "query": self.state.query,
             "rows": self.rows,
-            "bounds": np.zeros((0, 0)) if self._bounds is None else self._bounds,
-            "reach": np.zeros((0, 0)) if self._reach is None else self._reach,
+            "bounds": np.zeros((0, 0)) if self._extent.bounds is None else self._extent.bounds,
+            "reach": np.zeros((0, 0)) if self._extent.reach is None else self._extent.reach,
             "window": window,
             "gone": gone,
         }
         arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
-        header = {"seen": self.seen, "attributes": list(self.attributes), "grid": self.grid}
-        return pack("Crowd", header | {"extents": extents_of(self.layout(), arrays)}, arrays)
+        return pack("Crowd", self._header() | {"extents": extents_of(self.layout(), arrays)}, arrays)
+
+    def _header(self) -> dict[str, Any]:
+        return {"seen": self.seen, "attributes": list(self.attributes), "grid": self.grid}
+
+    def _restore_header(self, header: dict[str, Any]) -> None:
+        self.seen = whole_number(header, "seen")
 
     def layout(self) -> Layout:
         """What a snapshot holds. Bounds and reach have no extent before there is a grid."""
@@ -309,82 +314,31 @@ class Crowd(Scanned):
         header, arrays = unpack("Crowd", data)
         with reading("Crowd"):
             check(self.layout(), arrays, header["extents"])
-            self.seen = whole_number(header, "seen")
+            self._restore_header(header)
         self.rows = arrays["rows"]
         self.state = pruning.Pruners(
             bands.Rows(*(arrays[name] for name in bands.Rows._fields)), arrays["marks"], arrays["levels"], arrays["query"]
         )
         self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
-        self._bounds = arrays["bounds"] if arrays["bounds"].size else None
-        self._reach = arrays["reach"] if arrays["reach"].size else None
+        self._extent = Extent()
+        self._extent.bounds = arrays["bounds"] if arrays["bounds"].size else None
+        self._extent.reach = arrays["reach"] if arrays["reach"].size else None
         self._forget_index()
         self._points = NO_POINTS
         self._restore_window(arrays["window"], arrays["gone"])
 
     def _restore_window(self, window: np.ndarray, gone: np.ndarray) -> None:
-        if self.refills and self._bounds is not None:
+        if self.refills and self._extent.bounds is not None:
+            self._extent.take(window, self.seen - window.shape[1], self.seen - window.shape[1])
             self._fill_points(window, self.seen, gone)
 
-    def _window(self) -> tuple[np.ndarray, np.ndarray]:
-        """Attributes of the rows that cores may be filled from, oldest first; and the ordinals of those that were deleted."""
+    def _window(self, seen: int) -> tuple[np.ndarray, np.ndarray]:
+        """Attributes of the rows that cores may be filled from when so many have been taken, oldest first; and the ordinals of
+        those that were deleted."""
+        if self._points is not NO_POINTS:
+            points.drop_points(self._points, self._last_window(seen)[0])
         begin = int(self._points.marks[points.OLDEST])
         count = int(self._points.marks[points.NEXT]) - begin
         rows, deleted = np.empty((len(self.attributes), count)), np.empty(count, bool)
         points.read_window(self._points, rows, deleted)
         return rows, begin + np.flatnonzero(deleted)
-
-
-class TimeCrowd(Crowd):
-    """Queries over the same attributes and windows that hold any number of rows: intervals of ordinals, told with the rows.
-
-    A crowd in a grid of one cell, since more rely on windows of so many rows. Exact; O(1) a row and query, vectorized, and
-    O(window) a search. Weighted sums and distances without regions only, which can be computed many rows at a time.
-    """
-
-    def __init__(self, attributes: tuple[str, ...]) -> None:
-        super().__init__(attributes, grid=1)
-        # all rows are in one cell: where they are found does not depend on how many a window holds
-        self._points = points.empty_points(len(attributes), 1, 1)
-        self._first, self._end = np.zeros(0, np.int64), np.zeros(0, np.int64)  # the windows being answered
-        self._number = np.zeros(0, np.int64)  # and their places among those handed over
-
-    def take(self, rows: np.ndarray, first: np.ndarray, end: np.ndarray, reach: int) -> Iterator[Round]:
-        """Take rows, float64 [attributes, rows], and answer the windows of the ordinals first[i] <= row < end[i], which never
-        decrease; the last ends with the rows, or before. In rounds: queries, numbers of windows, answers of those that may
-        have changed. No window holds a row before the ordinal `reach`. Otherwise as `push`."""
-        rows = np.ascontiguousarray(rows)
-        points.drop_points(self._points, min(reach, self.seen))
-        self._points = points.add_points(self._points, np.zeros(rows.shape[1], np.int64), rows, self.seen)
-        begin, stop, at = self.seen, self.seen + rows.shape[1], 0
-        while at < len(end) or self.seen < stop:
-            # of windows that end with the same row, each is another matter: what was searched for one may not do for the next
-            upto = at + int(np.searchsorted(end[at:], self.seen + PIECE, "right"))
-            ends = end[at:upto]
-            same = np.flatnonzero(ends[1:] == ends[:-1])
-            upto = at + 1 + int(same[0]) if len(same) else upto
-            start = self.seen
-            self.seen = int(end[upto - 1]) if len(same) else min(start + PIECE, stop)
-            self._first, self._end, self._number = first[at:upto], end[at:upto], np.arange(at, upto)
-            self.state.query[:, pruning.FILLED] = pruning.NONE
-            if self.asked:
-                yield from Scanned._take(self, rows[:, start - begin : self.seen - begin].copy(), start, start)
-            at = upto
-
-    def push(self, rows: np.ndarray) -> Iterator[Round]:
-        """Windows are not known from the rows: see `take`."""
-        raise AssertionError("a crowd over windows of any number of rows is told which end with them")
-
-    def _slides(self, begin: int) -> scan_kernel.Slides:
-        """The windows being answered; of a query that is not heard, the last of them."""
-        kind = np.array([0 if asked.heard else 1 for asked in self.asked], np.int64)
-        first, end = (np.concatenate([column, column[-1:]]) for column in (self._first, self._end))
-        return scan_kernel.Slides(kind, np.array([0, len(self._end), len(end)]), first, end)
-
-    def _named(self, slides: scan_kernel.Slides, places: np.ndarray) -> np.ndarray:
-        return np.concatenate([self._number, self._number[-1:]])[places]
-
-    def _restore_window(self, window: np.ndarray, gone: np.ndarray) -> None:
-        begin = self.seen - window.shape[1]
-        self._points = points.empty_points(len(self.attributes), 1, 1)
-        self._points.marks[points.OLDEST] = begin
-        self._points = points.add_points(self._points, np.zeros(window.shape[1], np.int64), window, begin)

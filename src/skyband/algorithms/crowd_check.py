@@ -8,11 +8,12 @@ import numpy as np
 
 from skyband.kernels import bands, pruning
 from skyband.kernels.bands import NEVER, THRESHOLD, K
-from skyband.kernels.calendar import Calendar
+from skyband.kernels.calendar import BY_ROW, BY_WINDOW, Calendar
 from skyband.kernels.crowd import Indexed
 from skyband.kernels.grid import FIRST, STOP, Grid, cells_of
 from skyband.kernels.points import NEXT, OLDEST, USED, Points
 from skyband.kernels.pruning import NONE, Pruners
+from skyband.kernels.screening import BOUND
 
 _WORD = 64
 
@@ -51,7 +52,7 @@ def check_monitored(state: Pruners, grid: Grid, indexed: Indexed, best: np.ndarr
         assert len(missing) == 0, f"query {q}, indexed with {indexed.threshold[q]}, does not monitor the cells {missing}"
         needed = _needed(state, q)
         assert indexed.threshold[q] <= needed, f"query {q} is indexed with {indexed.threshold[q]} and needs {needed}"
-        screened = indexed.screen[q, 0]
+        screened = indexed.screen[q // _WORD, BOUND, q % _WORD]
         assert np.isnan(screened) or screened == indexed.threshold[q], f"query {q} is screened by {screened}"
         at = coordinates(np.flatnonzero(monitors), resolution, dimensions)
         inside = (at >= grid.box[q, FIRST][:, None]) & (at < grid.box[q, STOP][:, None])
@@ -75,19 +76,31 @@ def _needed(state: Pruners, q: int) -> float:
     return float(state.rows.score[head + k - 1]) if stop - head >= k else -np.inf
 
 
-def check_calendar(calendar: Calendar, indexed: Indexed) -> None:
-    """Entries are in the lists of the rows they are due at, linked both ways; who waits for an answer is listed once."""
+def check_calendar(state: Pruners, calendar: Calendar, indexed: Indexed) -> None:
+    """Entries are in the lists of the rows they stand at, linked both ways, none at one that has left; a query that does not
+    wait for an answer is entered at its oldest row, or before; who waits is listed once."""
     listed = []
-    for slot, first in enumerate(calendar.head):
-        before, entry = NONE, int(first)
-        while entry != NONE:
-            assert calendar.due[entry] % len(calendar.head) == slot, (
-                f"entry {entry}, due {calendar.due[entry]}, is in list {slot}"
-            )
-            assert calendar.before[entry] == before, f"entry {entry} follows {before}, not {calendar.before[entry]}"
-            listed.append(entry)
-            before, entry = entry, int(calendar.after[entry])
-    due = np.flatnonzero(calendar.due != NEVER).tolist()
-    assert sorted(listed) == due, f"entries {listed} are listed, {due} are due"
+    ring = calendar.head.shape[1]
+    for kind, heads in enumerate(calendar.head):
+        for slot in np.flatnonzero(heads != NONE).tolist():
+            before, entry = NONE, int(heads[slot])
+            while entry != NONE:
+                row = int(calendar.row[entry])
+                assert row % ring == slot and entry % 2 == kind, f"entry {entry}, of row {row}, is in list {kind}, {slot}"
+                assert row >= calendar.passed[kind], f"entry {entry} stands at {row}, before {calendar.passed}"
+                assert calendar.before[entry] == before, f"entry {entry} follows {before}, not {calendar.before[entry]}"
+                listed.append(entry)
+                before, entry = entry, int(calendar.after[entry])
+    entered = np.flatnonzero(calendar.row != NEVER).tolist()
+    assert sorted(listed) == entered, f"entries {listed} are listed, {entered} are entered"
+    for q in np.flatnonzero(~indexed.waits).tolist():
+        core, sieve = state.query[q, [pruning.CORE, pruning.FILTER]].tolist()
+        held = [
+            (core, BY_ROW if state.query[q, pruning.SIZE] > 0 else BY_WINDOW),
+            *([(sieve, BY_ROW)] if sieve != NONE else []),
+        ]
+        for band, kind in held:
+            row, oldest = int(calendar.row[2 * q + kind]), int(state.marks[band, bands.OLDEST])
+            assert row <= oldest, f"query {q} holds {oldest} and is entered at {row}"
     waiting = np.flatnonzero(indexed.waits).tolist()
     assert sorted(indexed.waiting[: len(waiting)].tolist()) == waiting, f"{indexed.waiting} are listed, {waiting} wait"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skyband.algorithms.contract import Ranked
+from skyband.algorithms.contract import Plan, Ranked
 from skyband.kernels.tables import Panes, Results, Windows
 from skyband.layout import grows
 
@@ -30,6 +30,14 @@ class Oracle(Ranked):
     growing = grows("state", rows=("scores",))
     deletes = True
 
+    @classmethod
+    def for_plan(cls, plan: Plan, **options: Any) -> Ranked:
+        return WholeOracle(plan) if plan.whole else cls(plan)
+
+    def _most(self, query: int, first: int, end: int) -> int:
+        """The most ranks that the answer of a window may have."""
+        return min(self.plan.ks[query], end - first)
+
     def _empty(self) -> OracleState:
         return OracleState(np.zeros(0), np.zeros(1, np.int64), np.zeros(len(self.plan.ks), np.int64))
 
@@ -43,8 +51,7 @@ class Oracle(Ranked):
         used = 0
         for at in range(start, len(windows.query)):
             query, first, end = int(windows.query[at]), int(windows.first[at]), int(windows.end[at])
-            k = self.plan.ks[query]
-            if used + k > len(results.score):
+            if used + self._most(query, first, end) > len(results.score):
                 return at
             used = self._answer(query, first, end, at, used, results)
         self._forget(windows)
@@ -56,8 +63,9 @@ class Oracle(Ranked):
         held = state.scores[first - state.first[0] : end - state.first[0]]
         ranked = np.flatnonzero(~np.isnan(held))
         # lexsort: last key first; the newest row (largest place) of equal scores comes first
-        best = ranked[np.lexsort((-ranked, -held[ranked]))[: self.plan.ks[query]]]
+        best = ranked[np.lexsort((-ranked, -held[ranked]))[: self._most(query, first, end)]]
         n = len(best)
+        self._widen_tops(n)
         self.tops.count[query] = n
         self.tops.score[query, :n] = results.score[used : used + n] = held[best]
         self.tops.ordinal[query, :n] = results.ordinal[used : used + n] = best + first
@@ -69,7 +77,8 @@ class Oracle(Ranked):
         state, asked = self._state, len(windows.query)
         places = ordinals - state.first[0]
         state.scores[places[(places >= 0) & (places < len(state.scores))]] = np.nan
-        room = asked * self.plan.largest_k
+        most = [self._most(*map(int, window)) for window in zip(windows.query, windows.first, windows.end, strict=True)]
+        room = sum(most)
         results = Results(np.zeros(asked, np.int64), np.zeros(asked, np.int64), np.empty(room), np.empty(room, np.int64))
         used = 0
         for at, (query, first, end) in enumerate(zip(windows.query, windows.first, windows.end, strict=True)):
@@ -91,3 +100,16 @@ class Oracle(Ranked):
     def check_invariants(self) -> None:
         state: Any = self._state
         assert int(state.first[0]) + len(state.scores) == self.next or len(state.scores) == 0, state
+
+
+class WholeOracle(Oracle):
+    """Sorts the window, and answers with all of it: one threshold query."""
+
+    shares = False
+    growing = Oracle.growing | dict.fromkeys(("tops.score", "tops.ordinal"), "* ranks")
+
+    def _most(self, query: int, first: int, end: int) -> int:
+        return end - first
+
+    def _largest_answer(self, scores: np.ndarray) -> int:
+        return self.candidates + len(scores)

@@ -10,18 +10,17 @@ Memory: what the queries hold, and the attributes of the last b rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from skyband.algorithms.arena import Band, held, joined, packed, pruners, with_room
-from skyband.algorithms.asked import Asked, Asking
+from skyband.algorithms.asked import Asked
+from skyband.algorithms.many import Many
 from skyband.algorithms.pruned import GAMMA, RULE, SIGMA, band, buffer_of
 from skyband.errors import QueryError
-from skyband.evaluation import compute
-from skyband.expression import Call
-from skyband.kernels import bands, code, points, pruning, questions
+from skyband.kernels import bands, points, pruning
 from skyband.kernels import scan as kernel
 from skyband.kernels.tables import Results, Tops
 
@@ -30,7 +29,6 @@ PIECE = 1 << 13  # rows scored at once: their scores stay in the cache
 WALKED = 1 << 14  # rows taken at once where each is shown to the queries of its cell only
 Round = tuple[np.ndarray, np.ndarray, Results]  # queries, the ends of their windows, answers
 _ANSWERS = 1 << 14
-_FEW = 4  # rows that sma's skyband may hold besides those wanted and k more before it is cut back to the former
 _ADDITIONAL = 10  # candidates besides PA's limit where queries are indexed (TODS15 table IX)
 _UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not have
 
@@ -38,17 +36,15 @@ _UNUSED = Band("strict", 0)  # holds the place of a filter that a query does not
 NO_POINTS = points.empty_points(1, 1, 1)
 
 
-class Scanned:
+class Scanned(Many):
     """Queries over the same attributes. `grid`: cells along each, 0 for none: see `crowd`."""
 
     def __init__(self, attributes: tuple[str, ...], grid: int = 0) -> None:
-        self.attributes, self.grid = attributes, grid
-        self.asked: list[Asked] = []
-        self.seen = 0  # rows so far
+        super().__init__(attributes)
+        self.grid = grid
         self.rows = np.zeros((len(attributes), 0))  # attributes of the last rows, those that may wait in a buffer
         self.state = pruners([], 0)
         self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
-        self._asking: Asking | None = None
         self._points = NO_POINTS  # the window, where cores are filled from it
         self.searches = 0  # how often one was
 
@@ -63,7 +59,8 @@ class Scanned:
         query[pruning.BUFFER] = 0 if asked.filter is None else buffer_of(asked.size, asked.options.get("buffer"))
         query[[pruning.TAKEN, pruning.LEFT]] = self.seen
         query[pruning.REFILLS] = asked.core in REFILLED
-        query[pruning.WANTED] = asked.wanted
+        query[[pruning.WANTED, pruning.LEAST_WANTED]] = asked.wanted
+        query[pruning.SEARCHED] = self.seen
         self.state = joined(self.state, extra) if self.asked else extra
         self.asked.append(asked)
         self._resize_tops()
@@ -71,7 +68,7 @@ class Scanned:
 
     def _bands(self, asked: Asked) -> list[Band]:
         if asked.core in REFILLED:
-            limit = asked.wanted + asked.k + _FEW if asked.core == "sma" else 0
+            limit = asked.wanted + asked.k + pruning.FEW_MORE if asked.core == "sma" else 0
             return [Band(REFILLED[asked.core], asked.k, limit=limit, least=-1), _UNUSED]
         given = {name: value for name, value in asked.options.items() if name != "buffer"}
         shape: dict[str, Any] = {"gamma": GAMMA, "sigma": SIGMA, "rule": RULE, **given}
@@ -180,18 +177,6 @@ class Scanned:
         return pruning.answers_room(_ANSWERS, np.empty(room), np.empty(room, np.int64))
 
     @property
-    def asking(self) -> Asking:
-        """What is derived from the queries."""
-        if self._asking is None:
-            self._asking = Asking(self.asked, self.attributes)
-        return self._asking
-
-    @property
-    def questions(self) -> questions.Questions:
-        """The scores, as the kernels read them."""
-        return self.asking.questions
-
-    @property
     def refills(self) -> bool:
         """Are its cores filled from the window?"""
         return bool(self.asked) and self.asked[0].core in REFILLED
@@ -226,36 +211,6 @@ class Scanned:
         asked = self.asked[number]
         return asked.options.get("sigma", SIGMA) * rows / asked.size if asked.core == "probabilistic" else 0.0
 
-    def unscored(self, rows: np.ndarray, which: Iterable[int] | None = None) -> np.ndarray:
-        """How many of the rows have no score, for each query, or for those of `which`; where a row lies does not matter."""
-        counts = np.zeros(len(self.asked), np.int64)
-        out = np.empty(rows.shape[1])
-        for number in range(len(self.asked)) if which is None else which:
-            asked = self.asked[number]
-            if asked.code is not None:
-                tree = asked.score if isinstance(asked.score, Call) else asked.score.tree
-                out = compute(tree, dict(zip(self.attributes, rows, strict=True)), rows.shape[1])
-            else:
-                questions.scores_of(self.questions, number, rows, 0, rows.shape[1], out)
-            counts[number] = np.isnan(out).sum()
-        return counts
-
-    def unscored_among(self, rows: np.ndarray) -> np.ndarray:
-        """The same for rows of moderate numbers, which only an expression may have no value for: those are computed whose
-        value cannot be told to exist from the range of the rows."""
-        if not self.asking.has_expressions:
-            return np.zeros(len(self.asked), np.int64)
-        low, high, out = rows.min(axis=1), rows.max(axis=1), np.empty(3)
-        doubtful = []
-        for number, asked in enumerate(self.asked):
-            if isinstance(asked.score, Call):
-                out[code.UNKNOWN] = 1.0
-                if asked.condition is None:
-                    code.bounds_of(self.questions.codes, number, low, high, out)
-                if out[code.UNKNOWN] > 0:
-                    doubtful.append(number)
-        return self.unscored(rows, doubtful)
-
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that some query holds or that waits in the buffer, increasing."""
         base = max(base, self.oldest_needed())
@@ -269,10 +224,6 @@ class Scanned:
         held[tops[tops >= base] - base] = True
         held[self.seen - kept - base :] = True
         return base + np.flatnonzero(held)
-
-    def oldest_needed(self) -> int:
-        """The first row of the last window of any query: an answer stands until the next one ends."""
-        return self.asking.oldest_needed(self.seen)
 
     def in_tops(self) -> np.ndarray:
         """Ordinals in some query's last answer."""

@@ -13,9 +13,8 @@ row more. Memory: that of `shared`, the rows of the widest window once a part, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -201,8 +200,7 @@ class _Turn:
 
 def _chosen(plan: Plan, queries: np.ndarray) -> Plan:
     """The plan of some of the queries."""
-    columns: dict[str, Any] = {
-        name: None if column is None else tuple(column[query] for query in queries.tolist())
-        for name, column in asdict(plan).items()
-    }
-    return Plan(**columns)
+    columns = (plan.ks, plan.sizes, plan.slides)
+    ks, sizes, slides = (None if one is None else tuple(one[query] for query in queries.tolist()) for one in columns)
+    assert ks is not None
+    return replace(plan, ks=ks, sizes=sizes, slides=slides)

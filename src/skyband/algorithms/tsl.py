@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from skyband.algorithms.asked import Asked, Asking
+from skyband.algorithms.asked import Asked
+from skyband.algorithms.many import Many
 from skyband.errors import QueryError, StateError
-from skyband.evaluation import compute
 from skyband.expression import Call, Column, Number, Tree, chooses
-from skyband.formulas import Distance, Linear
+from skyband.formulas import Distance
 from skyband.kernels import questions
 from skyband.kernels import tsl as kernel
 from skyband.kernels.pruning import DONE, Answers, answers_room
@@ -37,6 +37,7 @@ from skyband.kernels.tables import Results, Tops
 from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
+Round = tuple[np.ndarray, np.ndarray, Results]  # queries, their windows, answers
 _ANSWERS = 1 << 14
 _TUNED = {1: 4, 5: 10, 10: 20, 20: 30, 50: 70, 100: 120}  # k: k_max (SIGMOD06 section 8)
 _FIELDS = {
@@ -72,19 +73,17 @@ def _as_expression(asked: Asked) -> Asked:
     return replace(asked, region=(), condition=Call("and", tuple(ends)))
 
 
-class TSL:
+class TSL(Many):
     """Queries over the same attributes with the same window. `grid` has no meaning: there is none."""
 
     def __init__(self, attributes: tuple[str, ...], grid: int = 0) -> None:
-        self.attributes, self.grid = attributes, 0
-        self.asked: list[Asked] = []
-        self.seen = 0  # rows so far
+        super().__init__(attributes)
+        self.grid = 0
         self.rows = np.zeros((len(attributes), 0))  # those of the slide that has not ended
         self.views = kernel.Views(np.zeros(0), np.zeros(0, np.int64), np.zeros((0, kernel.MARKS), np.int64))
         self.tops = Tops(np.zeros((0, 0)), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
         self.searches = 0  # how often a view was filled
         self._lists: Lists | None = None  # made when rows come
-        self._asking: Asking | None = None
 
     # -- queries -------------------------------------------------------------------------------------------------
 
@@ -125,53 +124,43 @@ class TSL:
         if not self.asked:
             self.rows, self._lists = np.zeros((len(self.attributes), 0)), None
 
-    @property
-    def asking(self) -> Asking:
-        """What is derived from the queries."""
-        if self._asking is None:
-            self._asking = Asking(self.asked, self.attributes)
-        return self._asking
-
-    @property
-    def questions(self) -> questions.Questions:
-        """The scores, as the kernels read them."""
-        return self.asking.questions
-
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    def push(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, Results]]:
+    def push(self, rows: np.ndarray) -> Iterator[Round]:
         """Take rows, float64 [attributes, rows]; in rounds, the windows whose top-k may have changed: queries, window
         ends and answers. The iterator must be exhausted, and `tops` brought up to date from it: it does the work."""
+        before, self.seen = self.seen - self.rows.shape[1], self.seen + rows.shape[1]
         if not self.asked:
-            self.seen += rows.shape[1]
             return
-        slide = self.asked[0].slide
-        known = np.ascontiguousarray(np.concatenate([self.rows, rows], axis=1))
-        begin = self.seen - self.rows.shape[1]
-        self.seen += rows.shape[1]
+        size, slide = self.asked[0].size, self.asked[0].slide
         if self._lists is None:
-            self._lists = empty_lists(len(self.attributes), self.asked[0].size, slide)
-        rest = -begin % slide  # of a slide that began before anyone asked
-        if 0 < rest <= known.shape[1]:
-            yield from self._run(known[:, :rest], begin, rest)
-            known, begin = known[:, rest:], begin + rest
-        whole = known.shape[1] // slide * slide
-        if whole:
-            yield from self._run(known[:, :whole], begin, slide)
-        self.rows = known[:, whole:].copy()
+            self._lists = empty_lists(len(self.attributes), size, slide)
+        end = np.arange(before // slide + 1, self.seen // slide + 1) * slide
+        for query, place, results in self._cycles(rows, np.maximum(end - size, 0), end, fresh_limit(size, slide)):
+            yield query, end[place], results
 
-    def _run(self, rows: np.ndarray, begin: int, length: int) -> Iterator[tuple[np.ndarray, np.ndarray, Results]]:
-        """Take whole cycles of `length` rows each."""
-        rows = np.ascontiguousarray(rows)
-        cycles = rows.shape[1] // length
-        order = rows.reshape(len(rows), cycles, length).argsort(axis=2).reshape(rows.shape)
-        limit = fresh_limit(self.asked[0].size, self.asked[0].slide)
+    def _cycles(self, rows: np.ndarray, first: np.ndarray, end: np.ndarray, limit: int) -> Iterator[Round]:
+        """Take rows, and answer the windows of the ordinals first[i] <= row < end[i]: each ends a cycle. Rows after the last
+        of them wait. Answers name windows by their places."""
+        known = np.ascontiguousarray(np.concatenate([self.rows, rows], axis=1) if self.rows.shape[1] else rows)
+        begin = self.seen - known.shape[1]
+        stop = int(end[-1]) - begin if len(end) else 0
+        self.rows = known[:, stop:].copy()
+        order, at = np.empty(known.shape, np.int64), 0
+        lengths = np.diff(end, prepend=begin)
+        alike = lengths[0] if len(lengths) and (lengths == lengths[0]).all() else 0
+        if alike:
+            cycles = known[:, :stop].reshape(len(known), len(end), alike)
+            order[:, :stop] = cycles.argsort(axis=2).reshape(len(known), stop)
+        for length in () if alike else lengths.tolist():
+            order[:, at : at + length] = known[:, at : at + length].argsort(axis=1)
+            at += length
         progress = np.zeros(kernel.PROGRESS, np.int64)
         status = None
         while status != DONE:
             answers = self._answers()
             status = kernel.run(
-                self.views, self.questions, self._lists, rows, order, begin, cycles, length, limit, progress, answers
+                self.views, self.questions, self._lists, known, order, begin, first, end, limit, progress, answers
             )
             if written := int(answers.used[0]):
                 yield answers.query[:written], answers.window[:written], Results(*answers[2:6])
@@ -181,11 +170,10 @@ class TSL:
         room = max(4 * self.tops.score.shape[1], 1 << 16)
         return answers_room(_ANSWERS, np.empty(room), np.empty(room, np.int64))
 
-    def _take_window(self, window: np.ndarray) -> None:
-        """Make lists of the rows that came last before the slide that has not ended."""
-        size, slide = self.asked[0].size, self.asked[0].slide
+    def _make_lists(self, window: np.ndarray, size: int, slide: int) -> None:
+        """Make lists of the rows that came last before the slide that has not ended; `size` and `slide`: the most rows of a
+        window and of a cycle."""
         self._lists = lists = empty_lists(len(self.attributes), size, slide)
-        window = window[:, -size:]
         end = self.seen - self.rows.shape[1]
         ordinal = np.arange(end - window.shape[1], end)
         lists.rows[ordinal % size] = window.T
@@ -194,13 +182,21 @@ class TSL:
             lists.count[axis, SETTLED] = len(order)
             lists.value[axis, : len(order)], lists.ordinal[axis, : len(order)] = column[order], ordinal[order]
 
+    def _restore_window(self, window: np.ndarray) -> None:
+        size, slide = self.asked[0].size, self.asked[0].slide
+        self._make_lists(window[:, -size:], size, slide)
+
     def _window(self) -> np.ndarray:
         """The rows that views may be filled from, oldest first, up to the last slide's end."""
         if self._lists is None:
             return np.zeros((len(self.attributes), 0))
+        rows = np.arange(*self._live())
+        return np.ascontiguousarray(self._lists.rows[rows % len(self._lists.rows)].T)
+
+    def _live(self) -> tuple[int, int]:
+        """The first row of the window that ended last, of those that any query sees, and its end."""
         end = self.seen - self.rows.shape[1]
-        begin = max(end - self.asked[0].size, self._first)
-        return np.ascontiguousarray(self._lists.rows[np.arange(begin, end) % self.asked[0].size].T)
+        return max(end - self.asked[0].size, self._first), end
 
     @property
     def _first(self) -> int:
@@ -221,32 +217,10 @@ class TSL:
         """What a view is filled from."""
         return "lists"
 
-    def missed_at_most(self, number: int, rows: int) -> float:
-        """None: it is exact."""
-        return 0.0
-
-    def unscored(self, rows: np.ndarray) -> np.ndarray:
-        """How many of the rows have no score, for each query."""
-        return np.array([self._unscored(asked.score, rows) for asked in self.asked], np.int64)
-
-    def _unscored(self, score: Linear | Distance | Call, rows: np.ndarray) -> int:
-        tree = score if isinstance(score, Call) else score.tree
-        values = compute(tree, dict(zip(self.attributes, rows, strict=True)), rows.shape[1])
-        return int(np.isnan(values).sum())
-
-    def unscored_among(self, rows: np.ndarray) -> np.ndarray:
-        """The same for rows of moderate numbers, which only an expression may have no value for."""
-        scores = [asked.score for asked in self.asked]
-        return np.array([self._unscored(one, rows) if isinstance(one, Call) else 0 for one in scores], np.int64)
-
     def _score(self, number: int, rows: np.ndarray, out: np.ndarray) -> None:
         """Write the turned scores of rows [attributes, rows] for a query."""
         for at, row in enumerate(np.ascontiguousarray(rows.T)):
             out[at] = questions.score_of(self.questions, number, row)
-
-    def oldest_needed(self) -> int:
-        """The first row of the last window of any query."""
-        return self.asking.oldest_needed(self.seen)
 
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that is in an answer or may come into one, increasing."""
@@ -270,8 +244,7 @@ class TSL:
         """AssertionError when a list is not sorted or lacks a row, or a view is not the best rows of the window."""
         if self._lists is None:
             return
-        lists, size, end = self._lists, self.asked[0].size, self.seen - self.rows.shape[1]
-        first = max(end - size, self._first)
+        lists, size, (first, end) = self._lists, len(self._lists.rows), self._live()
         for axis in range(len(self.attributes)):
             found = []
             for run in (SETTLED, FRESH):
@@ -291,7 +264,7 @@ class TSL:
         begin, count = marks[[kernel.BEGIN, kernel.COUNT]].tolist()
         score, ordinal = self.views.score[begin : begin + count], self.views.ordinal[begin : begin + count]
         first = max(first, int(marks[kernel.SINCE]))
-        rows = np.ascontiguousarray(self._lists.rows[np.arange(first, end) % self.asked[0].size].T)  # type: ignore[union-attr]
+        rows = np.ascontiguousarray(self._lists.rows[np.arange(first, end) % len(self._lists.rows)].T)  # type: ignore[union-attr]
         scores = np.empty(rows.shape[1])
         self._score(number, rows, scores)
         ranked = np.lexsort((-np.arange(len(scores)), -scores))[: (~np.isnan(scores)).sum()]
@@ -306,8 +279,13 @@ class TSL:
         """Everything remembered, as bytes of `skyband.state`; the queries themselves are the caller's to keep."""
         arrays = {"rows": self.rows, "window": self._window(), **self.views._asdict()}
         arrays |= {f"tops.{name}": array for name, array in self.tops._asdict().items()}
-        header = {"seen": self.seen, "made_for": self._made_for(), "extents": extents_of(self.layout(), arrays)}
-        return pack("TSL", header, arrays)
+        return pack("TSL", self._header() | {"extents": extents_of(self.layout(), arrays)}, arrays)
+
+    def _header(self) -> dict[str, Any]:
+        return {"seen": self.seen, "made_for": self._made_for()}
+
+    def _restore_header(self, header: dict[str, Any]) -> None:
+        self.seen = whole_number(header, "seen")
 
     def _made_for(self) -> list[Any]:
         return [list(self.attributes), [asked.k for asked in self.asked]]
@@ -327,10 +305,10 @@ class TSL:
                     f"this state was made for other queries, over {made_for[0]}; restore it with those it was made for"
                 )
             check(self.layout(), arrays, header["extents"])
-            self.seen = whole_number(header, "seen")
+            self._restore_header(header)
         self.rows = arrays["rows"]
         self.views = kernel.Views(*(arrays[name] for name in kernel.Views._fields))
         self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
         self._lists = None
         if self.asked:
-            self._take_window(arrays["window"])
+            self._restore_window(arrays["window"])

@@ -236,28 +236,31 @@ def sweep(scores, ordinals, counts, marks, b):
         if uncounted:
             dominators = -1 - dominators
         if passed > 0:
-            if ordinal < ordinals[0]:
-                dominators += passed
-            else:
-                low, high = 0, passed
-                while low < high:
-                    middle = (low + high) >> 1
-                    if ordinals[middle] > ordinal:
-                        high = middle
-                    else:
-                        low = middle + 1
-                dominators += passed - low
+            dominators += passed if ordinal < ordinals[0] else newer_listed(ordinals, passed, ordinal)
         if dominators >= k or ordinal < marks[b, REACH]:
             continue
         _put(scores, ordinals, counts, kept, scores[i], ordinal, dominators)
         kept += 1
         if uncounted:
-            passed = _list(ordinals, passed, k, ordinal)
+            passed = list_newest(ordinals, passed, k, ordinal)
     marks[b, STOP] = kept
 
 
 @lean
-def _list(ordinals, count, room, ordinal):
+def newer_listed(ordinals, count, ordinal):
+    """How many of the ordinals listed at the arena's beginning, `count` increasing ones, are newer. O(log count)."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if ordinals[middle] > ordinal:
+            high = middle
+        else:
+            low = middle + 1
+    return count - low
+
+
+@lean
+def list_newest(ordinals, count, room, ordinal):
     """Keep `ordinal` among the `room` newest at the arena's beginning; returns how many are kept."""
     if count == room:
         if ordinal < ordinals[0]:

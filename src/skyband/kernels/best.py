@@ -145,7 +145,7 @@ def worst(score, ordinal, count):
 
 
 @lean
-def _take(score, ordinal, floor, best_score, best_ordinal, count, keep):
+def take_best(score, ordinal, floor, best_score, best_ordinal, count, keep):
     """Put a row at or above the floor into the buffer; a full one is first reduced, which raises the floor."""
     if count == best_score.shape[0]:
         keep_best(best_score, best_ordinal, count, keep)
@@ -178,7 +178,7 @@ def collect(scores, begin, stop, ordinal_shift, floor, best_score, best_ordinal,
         if hits > 0:
             for j in range(i, block_end):
                 if scores[j] >= floor:
-                    floor, count = _take(scores[j], j + ordinal_shift, floor, best_score, best_ordinal, count, keep)
+                    floor, count = take_best(scores[j], j + ordinal_shift, floor, best_score, best_ordinal, count, keep)
         i = block_end
     return floor, count
 
@@ -200,7 +200,7 @@ def collect_from_better_end(scores, begin, stop, ordinal_shift, floor, best_scor
         if any_at_least(scores, start, end, bar):
             for j in range(end - 1, start - 1, -1):
                 if scores[j] >= bar:
-                    floor, count = _take(scores[j], j + ordinal_shift, floor, best_score, best_ordinal, count, keep)
+                    floor, count = take_best(scores[j], j + ordinal_shift, floor, best_score, best_ordinal, count, keep)
                     bar = np.nextafter(floor, np.inf) if newer and floor > -np.inf else floor
         end = start
     return floor, count

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.best import collect_from_better_end
+from skyband.kernels.best import keep_best as select
 from skyband.kernels.jit import jit
 
 
@@ -96,40 +98,78 @@ def _sink(heap, low, at, size, keys):
 
 
 @jit
-def keep_best(cell, cells, keys, k, keep):
-    """Set `keep` for the best k rows of each cell, and give the worst of them, -1 where fewer are kept; O(rows · log k) at
-    worst, O(rows) where few rows beat the worst kept."""
-    rows = cell.size
-    count = np.zeros(cells + 1, np.int64)
-    for i in range(rows):
-        if not np.isnan(keys.score[i]):
-            count[cell[i] + 1] += 1
-    start = np.zeros(cells + 1, np.int64)  # cell c keeps its rows in heap[start[c]:start[c + 1]]
+def _in_cells(cell, cells):
+    """Rows by cell, in their order: cell c has order[start[c]:start[c + 1]]. Where rows come so, `order` is empty: it would
+    be 0, 1, 2, …"""
+    start = np.zeros(cells + 1, np.int64)
+    sorted_ = True
+    for i in range(cell.size):
+        start[cell[i] + 1] += 1
+        sorted_ &= i == 0 or cell[i] >= cell[i - 1]
     for c in range(cells):
-        start[c + 1] = start[c] + min(count[c + 1], k)
-    heap = np.empty(start[cells], np.int64)
-    held = np.zeros(cells, np.int64)
-    for i in range(rows):
-        if np.isnan(keys.score[i]):
-            continue
-        c = cell[i]
-        low = start[c]
-        size = start[c + 1] - low
-        if held[c] < size:
-            heap[low + held[c]] = i
-            held[c] += 1
-            if held[c] == size:
-                for at in range(size // 2 - 1, -1, -1):
-                    _sink(heap, low, at, size, keys)
-        elif _ranks_before(keys, i, heap[low]):
-            heap[low] = i
-            _sink(heap, low, 0, size, keys)
-    for row in heap:
-        keep[row] = True
+        start[c + 1] += start[c]
+    order = np.empty(0 if sorted_ else cell.size, np.int64)
+    if not sorted_:
+        next_ = start[:cells].copy()
+        for i in range(cell.size):
+            order[next_[cell[i]]] = i
+            next_[cell[i]] += 1
+    return start, order
+
+
+@jit
+def _keep_newest(level, count, keys, wanted, keep):
+    """Set `keep` for the best `wanted` of the rows level[:count], all of one score; the worst of them."""
+    for at in range(wanted // 2 - 1, -1, -1):
+        _sink(level, 0, at, wanted, keys)
+    for i in range(wanted, count):
+        if _ranks_before(keys, level[i], level[0]):
+            level[0] = level[i]
+            _sink(level, 0, 0, wanted, keys)
+    for i in range(wanted):
+        keep[level[i]] = True
+    return level[0]
+
+
+@jit
+def keep_best(cell, cells, keys, k, keep):
+    """Set `keep` for the best k rows of each cell, and give the worst of them, -1 where all are kept.
+
+    Of a cell the k-th best score is found first (`best.collect`), O(1) a row; time and tie matter only among the rows that
+    have it, O(log k) each.
+    """
+    start, order = _in_cells(cell, cells)
+    moved = order.size > 0
+    score = keys.score[order] if moved else keys.score
+    widest = 0
+    for c in range(cells):
+        widest = max(widest, start[c + 1] - start[c])
+    room = min(2 * k, widest) + 1 if widest > k else 0
+    best, ordinal = np.empty(room), np.empty(room, np.int64)
+    level = np.empty(widest if room else 0, np.int64)
     worst = np.full(cells, -1, np.int64)
     for c in range(cells):
-        if start[c + 1] - start[c] == k:
-            worst[c] = heap[start[c]]
+        low, stop = start[c], start[c + 1]
+        held = 0
+        if stop - low > k:
+            _, held = collect_from_better_end(score, low, stop, 0, -np.inf, best, ordinal, 0, k)
+        if held < k:
+            for i in range(low, stop):
+                if not np.isnan(score[i]):
+                    keep[order[i] if moved else i] = True
+            continue
+        if held > k:
+            select(best, ordinal, held, k)
+        least = best[:k].min()
+        above = count = 0
+        for i in range(stop - 1, low - 1, -1):  # the newest of equals mostly come last: they are met first
+            if score[i] > least:
+                keep[order[i] if moved else i] = True
+                above += 1
+            elif score[i] == least:
+                level[count] = order[i] if moved else i
+                count += 1
+        worst[c] = _keep_newest(level, count, keys, k - above, keep)
     return worst
 
 
@@ -148,9 +188,13 @@ def number_panes(time, slide, cuts, pane):
 
     Between two cuts every row enters and leaves all windows together. Slide m holds the panes from m·(cuts + 1) on.
     """
+    number, begin = 0, 0
     for i in range(time.size):
-        number = time[i] // slide
-        within = time[i] - number * slide
+        # mostly it is the slide of the row before, and nothing is divided; unsigned, as the way to another may be too far
+        if time[i] < begin or np.uint64(time[i]) - np.uint64(begin) >= np.uint64(slide):
+            number = time[i] // slide
+            begin = number * slide
+        within = time[i] - begin
         part = 0
         while part < cuts.size and cuts[part] <= within:
             part += 1

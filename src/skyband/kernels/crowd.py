@@ -1,9 +1,9 @@
 """Many queries with scores of their own over the same rows: a row is shown only to the queries that monitor its cell of a
 grid.
 
-`walk` takes the rows [begin, stop) and writes down the windows whose top-k may have changed. Rows come as attributes,
-float64 [d, rows], from the ordinal `rows_from` on, which is at most the first that may leave a buffer. When an answer or
-a band finds no room it stops and says so; called again it goes on there.
+`walk` takes rows and writes down the windows whose top-k may have changed: intervals of ordinals, neither end of which ever
+decreases. Rows come as attributes, float64 [d, rows], from the ordinal `rows_from` on, which is at most the first that may
+leave a buffer. When an answer or a band finds no room it stops and says so; called again it goes on there.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.bands import HEAD, NEVER, OLDEST, ROOM, THRESHOLD, K, expire, floor_of
-from skyband.kernels.calendar import plan, unlink
-from skyband.kernels.grid import next_member
+from skyband.kernels.bands import HEAD, OLDEST, ROOM, THRESHOLD, K, expire, floor_of
+from skyband.kernels.calendar import BY_ROW, BY_WINDOW, plan, unlink
+from skyband.kernels.grid import WORD_BITS, WORD_SHIFT, lowest_bit
 from skyband.kernels.jit import jit, lean, tiny
-from skyband.kernels.point_grid import search, search_box
+from skyband.kernels.point_grid import FEW, room_for, search, search_box
+from skyband.kernels.points import EFFORT
 from skyband.kernels.pruning import (
     ANSWERS_FULL,
     BUFFER,
     CORE,
     DONE,
     FILTER,
+    LEAST_WANTED,
     LEFT,
     NONE,
     REFILLS,
@@ -33,12 +35,15 @@ from skyband.kernels.pruning import (
     WANTED,
     crowded,
     fill,
+    filled_for,
     read,
     ready,
+    set_wanted,
     step,
 )
 from skyband.kernels.query_grid import monitor
-from skyband.kernels.questions import LINEAR, score_of
+from skyband.kernels.questions import score_of
+from skyband.kernels.screening import is_screened, largest_of, passing, set_screen
 
 # places in progress
 ROW = 0  # being taken
@@ -46,14 +51,14 @@ STAGE = 1  # what of it is next
 MEMBER = 2  # the query last looked at in this stage
 WAITING = 3  # how many queries wait for an answer
 SEARCHES = 4  # how often a core was filled from the window
-PROGRESS = 5
+WINDOW = 5  # the next one to be answered
+PROGRESS = 6
 
 PATIENCE = 128  # rows scored in vain that cost as much as indexing a query anew
 SCREENED = 4096  # the same where a row is screened first, which costs less
-SLACK = 1e-13  # of a sum's terms: far more than rounding may take from it, far less than tells rows apart
 MARGIN = 0.1  # by how much of the distance from the best row to the threshold more is monitored
 
-LOSING, LEAVING, ARRIVING, ANSWERING = 0, 1, 2, 3  # stages of a row
+LOSING, LEAVING, ARRIVING = 0, 1, 2  # stages of a row
 INDEX = -4  # a query has to be indexed anew
 
 
@@ -65,22 +70,17 @@ class Indexed(NamedTuple):
     vain: np.ndarray  # int64: rows it was shown since that it had no use for
     waits: np.ndarray  # bool: it is in `waiting`
     waiting: np.ndarray  # int64 [queries]: those whose top-k may have changed since their last window
-    screen: np.ndarray  # float64 [queries, 1 + d]: that threshold and the turned weights, side by side; NaN where not linear
+    screen: np.ndarray  # float64 [words, 2 + d, 64]: that threshold, or a higher one that it needs now (`screening`)
 
 
 @lean
-def plan_query(pruners, calendar, q, size, slide, row):
-    """Bring the calendar up to date after query q has changed at `row`."""
+def plan_query(pruners, calendar, q):
+    """Bring the calendar up to date after query q has changed."""
     query, marks = pruners.query, pruners.marks
     core, sieve = query[q, CORE], query[q, FILTER]
-    if sieve != NONE and marks[sieve, OLDEST] != NEVER:
-        plan(calendar, 2 * q, marks[sieve, OLDEST] + query[q, BUFFER], row)
-    if marks[core, OLDEST] == NEVER:
-        return
-    if query[q, SIZE] > 0:
-        plan(calendar, 2 * q, marks[core, OLDEST] + size, row)
-    else:  # the last row of the first slide whose window no longer holds it
-        plan(calendar, 2 * q + 1, (marks[core, OLDEST] + size) // slide * slide + slide - 1, row)
+    if sieve != NONE:
+        plan(calendar, 2 * q + BY_ROW, marks[sieve, OLDEST])
+    plan(calendar, 2 * q + (BY_ROW if query[q, SIZE] > 0 else BY_WINDOW), marks[core, OLDEST])
 
 
 @tiny
@@ -95,34 +95,8 @@ def threshold_of(pruners, q):
 @tiny
 def _needs_index(pruners, indexed, q):
     """Does the query need more cells than it monitors, or have those cost more than indexing it anew?"""
-    patience = PATIENCE if np.isnan(indexed.screen[q, 0]) else SCREENED
+    patience = SCREENED if is_screened(indexed.screen, q) else PATIENCE
     return threshold_of(pruners, q) < indexed.threshold[q] or indexed.vain[q] > patience + indexed.cells[q]
-
-
-@lean
-def _set_screen(questions, indexed, q):
-    """Note side by side what `_passes` looks at for every row in the query's cells."""
-    screen = indexed.screen[q]
-    screen[:] = 0.0
-    if questions.kind[q] != LINEAR:
-        screen[0] = np.nan
-        return
-    screen[0] = indexed.threshold[q]
-    for place in range(questions.used[q]):
-        axis = questions.order[q, place]
-        screen[1 + axis] = questions.sign[q] * questions.weight[q, axis]
-
-
-@tiny
-def _passes(screen, q, x):
-    """Can the row score as much as the threshold that query q is indexed with? Sums of the same terms in any order differ by
-    less than the slack; what is not a number passes."""
-    total, extent = 0.0, 0.0
-    for axis in range(x.shape[0]):
-        term = screen[q, 1 + axis] * x[axis]
-        total += term
-        extent += abs(term)
-    return not total + SLACK * extent < screen[q, 0]
 
 
 @jit
@@ -135,74 +109,111 @@ def index_query(pruners, questions, grid, indexed, q):
             threshold -= MARGIN * spread
     indexed.threshold[q], indexed.vain[q] = threshold, 0
     indexed.cells[q] = monitor(grid, questions, q, threshold)
-    _set_screen(questions, indexed, q)
+    set_screen(indexed.screen, questions, q, threshold)
 
 
 @jit
-def begin_index(pruners, questions, grid, indexed, calendar, size, slide, row):
-    """Let every query monitor what its threshold asks for, and enter what it will lose into the calendar, from `row` on."""
+def begin_index(pruners, questions, grid, indexed, calendar):
+    """Let every query monitor what its threshold asks for, and enter what it will lose into the calendar."""
     for q in range(pruners.query.shape[0]):
         indexed.threshold[q], indexed.vain[q] = threshold_of(pruners, q), 0
         indexed.cells[q] = monitor(grid, questions, q, indexed.threshold[q])
-        _set_screen(questions, indexed, q)
-        plan_query(pruners, calendar, q, size, slide, row - 1)
+        set_screen(indexed.screen, questions, q, indexed.threshold[q])
+        plan_query(pruners, calendar, q)
 
 
-@lean
-def _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
-    """After a step of query q. Returns whether it has to be indexed anew before anything else."""
-    progress[MEMBER] = q
-    if touched and not indexed.waits[q]:
+@tiny
+def _wait(pruners, indexed, progress, q, row):
+    """Query q waits for an answer, since `row` came."""
+    if not indexed.waits[q]:
         indexed.waits[q] = True
         pruners.query[q, TOUCHED] = row + 1
         indexed.waiting[progress[WAITING]] = q
         progress[WAITING] += 1
-    plan_query(pruners, calendar, q, size, slide, row)
-    return _needs_index(pruners, indexed, q)
-
-
-@tiny
-def _next_shown(members, screen, vain, cell, q, x):
-    """The first query after q that monitors the cell and whose screen the row passes, or -1; the others saw it in vain."""
-    q = next_member(members, cell, q)
-    while q >= 0 and not _passes(screen, q, x):
-        vain[q] += 1
-        q = next_member(members, cell, q)
-    return q
 
 
 @lean
-def _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves, progress):
-    """The rows that leave when `row` comes. Returns DONE, INDEX or a band that needs room."""
+def _note(pruners, indexed, calendar, progress, q, row, touched):
+    """After a step of query q. Returns whether it has to be indexed anew before anything else."""
+    progress[MEMBER] = q
+    if touched:
+        _wait(pruners, indexed, progress, q, row)
+    plan_query(pruners, calendar, q)
+    return _needs_index(pruners, indexed, q)
+
+
+@lean
+def _next_shown(members, screen, vain, cell, q, x, largest, totals):
+    """The queries of the first word after query q of which some monitor the cell and may have use for the row: the word, and
+    who. The others saw it in vain."""
+    word = (q + 1) >> WORD_SHIFT
+    if word < members.shape[1]:
+        bits = members[cell, word] >> np.uint64((q + 1) & (WORD_BITS - 1)) << np.uint64((q + 1) & (WORD_BITS - 1))
+        while True:
+            if bits != 0:
+                shown = passing(screen[word], bits, x, largest, totals)
+                bits ^= shown
+                while bits != 0:
+                    vain[word * WORD_BITS + lowest_bit(bits)] += 1
+                    bits &= bits - np.uint64(1)
+                if shown != 0:
+                    return word, shown
+            word += 1
+            if word == members.shape[1]:
+                break
+            bits = members[cell, word]
+    return word, np.uint64(0)
+
+
+@lean
+def _lose(pruners, questions, indexed, calendar, row, left, there, leaves, progress):
+    """The row `left`, which leaves when `row` comes, to the queries that hold it. Returns DONE, INDEX or a band that needs
+    room."""
     scores, ordinals, counts = pruners.rows
     marks, levels, query = pruners.marks, pruners.levels, pruners.query
-    slot = row % calendar.head.shape[0]
-    while calendar.head[slot] != NONE:
-        entry = calendar.head[slot]
+    slot = left % calendar.head.shape[1]
+    calendar.passed[BY_ROW] = left + 1
+    while calendar.head[BY_ROW, slot] != NONE:
+        entry = calendar.head[BY_ROW, slot]
         q = entry >> 1
         status = crowded(marks, query, q)
         if status != DONE:
             return status
         unlink(calendar, entry)
-        if entry & 1:  # a row has left the top-k; seen to when the window is answered
-            touched = marks[query[q, CORE], OLDEST] < row + 1 - size
-        else:
-            leaving_score = score_of(questions, q, there) if leaves else np.nan
-            touched = step(scores, ordinals, counts, marks, levels, query, q, row, np.nan, leaving_score)
-        if _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
+        leaving_score = score_of(questions, q, there) if leaves else np.nan
+        touched = step(scores, ordinals, counts, marks, levels, query, q, row, np.nan, leaving_score)
+        if _note(pruners, indexed, calendar, progress, q, row, touched):
             return INDEX
     return DONE
 
 
 @lean
-def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, there, cell, leaves, arriving, progress):
-    """Show the row that leaves the buffer, or the one that arrives, to the queries that monitor its cell. Returns as
-    `_lose`."""
+def _part(pruners, indexed, calendar, left, slot, first, end, progress):
+    """The row `left`, at that slot, is before the window [first, end): queries that hold it wait for an answer."""
+    marks, query = pruners.marks, pruners.query
+    calendar.passed[BY_WINDOW] = left + 1
+    while calendar.head[BY_WINDOW, slot] != NONE:
+        entry = calendar.head[BY_WINDOW, slot]
+        q = entry >> 1
+        unlink(calendar, entry)
+        if marks[query[q, CORE], OLDEST] < first:
+            _wait(pruners, indexed, progress, q, end - 1)  # and is entered again when it is answered
+        else:
+            plan(calendar, entry, marks[query[q, CORE], OLDEST])
+
+
+@lean
+def _show(
+    pruners, questions, grid, indexed, calendar, row, here, there, cell, leaves, arriving, word, bits, largest, totals, progress
+):
+    """Show the row that leaves the buffer, or the one that arrives, to the queries that monitor its cell, from those of a word
+    on. Returns as `_lose`."""
     scores, ordinals, counts = pruners.rows
     marks, levels, query, members = pruners.marks, pruners.levels, pruners.query, grid.members
     shown = here if arriving else there
-    q = _next_shown(members, indexed.screen, indexed.vain, cell, progress[MEMBER], shown)
-    while q >= 0:
+    while bits != 0:
+        q = word * WORD_BITS + lowest_bit(bits)
+        bits &= bits - np.uint64(1)
         score, used = np.nan, False
         if arriving:
             score = score_of(questions, q, here)
@@ -220,16 +231,18 @@ def _show(pruners, questions, grid, indexed, calendar, size, slide, row, here, t
                 return status
             leaving_score = score_of(questions, q, there) if leaves else np.nan
             touched = step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_score)
-            if _note(pruners, indexed, calendar, progress, q, size, slide, row, touched):
+            if _note(pruners, indexed, calendar, progress, q, row, touched):
                 return INDEX
         progress[MEMBER] = q
-        q = _next_shown(members, indexed.screen, indexed.vain, cell, q, shown)
+        if bits == 0:
+            last = word * WORD_BITS + WORD_BITS - 1
+            word, bits = _next_shown(members, indexed.screen, indexed.vain, cell, last, shown, largest, totals)
     return DONE
 
 
 @lean
-def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
-    """Answer the window that ends with `row` for the queries that wait. Returns DONE, ANSWERS_FULL, SEARCH when the one in
+def _answer(pruners, indexed, calendar, first, end, progress, answers):
+    """Answer the window [first, end) for the queries that wait. Returns DONE, ANSWERS_FULL, SEARCH when the one in
     progress[MEMBER] has to be filled from the window first, or its band when that has no room for it."""
     scores, ordinals, counts = pruners.rows
     marks, levels, query = pruners.marks, pruners.levels, pruners.query
@@ -239,14 +252,14 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
         if answers.used[0] == answers.query.shape[0] or answers.used[1] + marks[core, K] > answers.score.shape[0]:
             return ANSWERS_FULL
         if query[q, SIZE] == 0:
-            expire(scores, ordinals, counts, marks, levels, core, row + 1 - size)
-            if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, row + 1):
+            expire(scores, ordinals, counts, marks, levels, core, first)
+            if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, first, end):
                 progress[MEMBER] = q
                 return SEARCH if marks[core, ROOM] >= query[q, WANTED] else core
-            plan_query(pruners, calendar, q, size, slide, row)
+            plan_query(pruners, calendar, q)
         n, used = answers.used[0], answers.used[1]
         count = read(pruners, q, answers.score[used:], answers.ordinal[used:])
-        answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, row + 1, used, count
+        answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, progress[WINDOW], used, count
         answers.used[0], answers.used[1] = n + 1, used + count
         indexed.waits[q], query[q, TOUCHED] = False, 0
         progress[WAITING] -= 1
@@ -254,120 +267,147 @@ def _answer(pruners, indexed, calendar, size, slide, row, progress, answers):
 
 
 @tiny
-def _next_busy(calendar, watchers, cells, row, at, stop):
+def _next_busy(leaving, span, watchers, cells, row, at, stop):
     """The first row from `row` on, which stands at cells[at], that some query loses a row at or that falls into a cell which
-    some query monitors; `stop` when there is none before."""
-    slot = row % calendar.head.shape[0]
-    while row < stop and calendar.head[slot] == NONE and watchers[cells[at]] == 0:
+    some query monitors; `stop` when there is none before. `leaving`: the lists of rows that leave `span` rows later, if any
+    do."""
+    if span == 0:
+        while row < stop and watchers[cells[at]] == 0:
+            row += 1
+            at += 1
+        return row
+    slot = (row - span) % leaving.shape[0]
+    while row < stop and leaving[slot] == NONE and watchers[cells[at]] == 0:
         row += 1
         at += 1
-        slot = slot + 1 if slot + 1 < calendar.head.shape[0] else 0
+        slot = slot + 1 if slot + 1 < leaving.shape[0] else 0
     return row
 
 
-@lean
-def _walk(
-    pruners, questions, grid, indexed, calendar, size, slide, rows, cells, rows_from, stop, here, there, progress, answers
-):
-    """`walk`, up to where a query has to be indexed anew, which is said in progress[MEMBER]."""
-    length = pruners.query[0, BUFFER]
+@tiny
+def _take_rows(pruners, questions, grid, indexed, calendar, rows, cells, rows_from, upto, here, there, totals, progress):
+    """Take the rows before the ordinal `upto`. Returns as `_lose`."""
     filtered = pruners.query[0, FILTER] != NONE
-    while progress[ROW] < stop:
+    span = pruners.query[0, BUFFER] if filtered else pruners.query[0, SIZE]  # rows leave one by one so many later, or 0
+    while progress[ROW] < upto:
         row = progress[ROW]
-        if progress[STAGE] == LOSING and not filtered:
-            # most rows concern nobody; the last of a slide is answered whatever it is
-            last = min(row // slide * slide + slide, stop) - 1
-            row = _next_busy(calendar, grid.watchers, cells, row, row - rows_from, last)
+        if progress[STAGE] == LOSING and not filtered:  # most rows concern nobody
+            row = _next_busy(calendar.head[BY_ROW], span, grid.watchers, cells, row, row - rows_from, upto)
             progress[ROW] = row
-        leaves = filtered and row - length >= rows_from
+            if row == upto:
+                break
+        leaves = filtered and row - span >= rows_from
         at = row - rows_from
         for axis in range(here.shape[0]):
             here[axis] = rows[axis, at]
             if leaves:
-                there[axis] = rows[axis, at - length]
+                there[axis] = rows[axis, at - span]
         status = DONE
         if progress[STAGE] == LOSING:
             # calls hand over all tables by value: whom a row does not concern is not called
-            if calendar.head[row % calendar.head.shape[0]] != NONE:
-                status = _lose(pruners, questions, indexed, calendar, size, slide, row, there, leaves, progress)
+            if span > 0 and row >= span and calendar.head[BY_ROW, (row - span) % calendar.head.shape[1]] != NONE:
+                status = _lose(pruners, questions, indexed, calendar, row, row - span, there, leaves, progress)
                 if status != DONE:
                     return status
             progress[STAGE], progress[MEMBER] = LEAVING, NONE
         if progress[STAGE] == LEAVING:
             if leaves:
+                cell, largest = cells[at - span], largest_of(there)
+                word, bits = _next_shown(
+                    grid.members, indexed.screen, indexed.vain, cell, progress[MEMBER], there, largest, totals
+                )
                 status = _show(
-                    pruners, questions, grid, indexed, calendar, size, slide, row,
-                    here, there, cells[at - length], leaves, False, progress,
+                    pruners, questions, grid, indexed, calendar, row,
+                    here, there, cell, leaves, False, word, bits, largest, totals, progress,
                 )  # fmt: skip
                 if status != DONE:
                     return status
             progress[STAGE], progress[MEMBER] = ARRIVING, NONE
-        if progress[STAGE] == ARRIVING and progress[MEMBER] == NONE:
-            q = _next_shown(grid.members, indexed.screen, indexed.vain, cells[at], NONE, here)
-            if q >= 0:
-                progress[MEMBER] = q - 1  # before it
-            else:
-                progress[STAGE] = ANSWERING
-        if progress[STAGE] == ARRIVING:
+        cell, largest = cells[at], largest_of(here)
+        word, bits = _next_shown(grid.members, indexed.screen, indexed.vain, cell, progress[MEMBER], here, largest, totals)
+        if bits != 0:
             status = _show(
-                pruners, questions, grid, indexed, calendar, size, slide, row,
-                here, there, cells[at], leaves, True, progress,
+                pruners, questions, grid, indexed, calendar, row,
+                here, there, cell, leaves, True, word, bits, largest, totals, progress,
             )  # fmt: skip
-            if status != DONE:
-                return status
-            progress[STAGE] = ANSWERING
-        if (row + 1) % slide == 0:
-            status = _answer(pruners, indexed, calendar, size, slide, row, progress, answers)
             if status != DONE:
                 return status
         progress[STAGE] = LOSING
         progress[ROW] = row + 1
+    return DONE
+
+
+@lean
+def _walk(
+    pruners, questions, grid, indexed, calendar,
+    first, end, rows, cells, rows_from, stop, here, there, totals, progress, answers,
+):  # fmt: skip
+    """`walk`, up to where a query has to be indexed anew, or filled, which is said in progress[MEMBER]."""
+    ring = calendar.head.shape[1]
+    left = calendar.passed[BY_WINDOW]
+    slot = left % ring
+    while True:
+        at = progress[WINDOW]
+        upto = end[at] if at < end.shape[0] else stop
+        if progress[ROW] < upto:
+            status = _take_rows(
+                pruners, questions, grid, indexed, calendar, rows, cells, rows_from, upto, here, there, totals, progress
+            )
+            if status != DONE:
+                return status
+        if at == end.shape[0]:
+            break
+        if first[at] > left + ring:  # more rows have left than can be held
+            left = first[at] - ring
+            slot = left % ring
+        while left < first[at]:
+            if calendar.head[BY_WINDOW, slot] != NONE:
+                _part(pruners, indexed, calendar, left, slot, first[at], end[at], progress)
+            left += 1
+            slot = slot + 1 if slot + 1 < ring else 0
+        calendar.passed[BY_WINDOW] = left
+        if progress[WAITING] > 0:
+            status = _answer(pruners, indexed, calendar, first[at], end[at], progress, answers)
+            if status != DONE:
+                return status
+        progress[WINDOW] = at + 1
     pruners.query[:, TAKEN] = stop
     return DONE
 
 
 @jit
-def walk(pruners, questions, grid, points, indexed, calendar, size, slide, rows, cells, rows_from, stop, progress, answers):
-    """Each row to the queries that monitor its cell; all have windows of `size` rows and the same slide and buffer. `cells`:
-    of the rows.
+def walk(
+    pruners, questions, grid, points, indexed, calendar, first, end, rows, cells, rows_from, stop, progress, answers
+):  # fmt: skip
+    """Each row up to the ordinal `stop` to the queries that monitor its cell, and the windows [first[i], end[i]) which end with
+    them: all queries have the same windows and the same buffer. `cells`: of the rows.
 
-    Answers name the end of their window. Returns DONE, ANSWERS_FULL or a band that needs room.
+    Answers name a window by its place. Returns DONE, ANSWERS_FULL or a band that needs room.
     """
-    here, there = np.empty(rows.shape[0]), np.empty(rows.shape[0])
-    most = 1
-    for q in range(pruners.query.shape[0]):
-        most = max(most, pruners.query[q, WANTED])
-    best_score, best_ordinal = np.empty(most), np.empty(most, np.int64)
+    here, there, totals = np.empty(rows.shape[0]), np.empty(rows.shape[0]), np.empty(WORD_BITS)
+    begin, best_score, best_ordinal = progress[ROW], np.empty(FEW), np.empty(FEW, np.int64)
     keys, reached = np.empty(points.seen.size), np.empty(points.seen.size, np.int64)
     while True:
         status = _walk(
-            pruners,
-            questions,
-            grid,
-            indexed,
-            calendar,
-            size,
-            slide,
-            rows,
-            cells,
-            rows_from,
-            stop,
-            here,
-            there,
-            progress,
-            answers,
-        )
+            pruners, questions, grid, indexed, calendar,
+            first, end, rows, cells, rows_from, stop, here, there, totals, progress, answers,
+        )  # fmt: skip
         q = progress[MEMBER]
         if status == SEARCH:
-            wanted = pruners.query[q, WANTED]
-            end = progress[ROW] + 1
-            first = max(end - size, pruners.query[q, LEFT])  # without a filter: the first row it has seen
-            score, ordinal = best_score[:wanted], best_ordinal[:wanted]
-            known, cells_known = indexed.threshold[q], indexed.cells[q]
-            count = search_box(points, grid, questions, q, known, cells_known, first, end, score, ordinal)
+            wanted, at = pruners.query[q, WANTED], progress[WINDOW]
+            since = max(first[at], pruners.query[q, LEFT])  # without a filter: the first row it has seen
+            room, effort = room_for(wanted), points.marks[EFFORT]
+            if best_score.size < room:
+                best_score, best_ordinal = np.empty(2 * room), np.empty(2 * room, np.int64)
+            score, ordinal, count = best_score[:room], best_ordinal[:room], -1
+            if wanted == pruners.query[q, LEAST_WANTED]:  # else scores fall, and what is monitored is left behind
+                known, cells_known = indexed.threshold[q], indexed.cells[q]
+                count = search_box(points, grid, questions, q, known, cells_known, since, end[at], wanted, score, ordinal)
             if count < 0:
-                count = search(points, grid, questions, q, first, end, score, ordinal, keys, reached)
-            fill(pruners, q, best_score, best_ordinal, count, end)
+                count = search(points, grid, questions, q, since, end[at], wanted, score, ordinal, keys, reached)
+            fill(pruners, q, score, ordinal, count, filled_for(first[at], end[at]))
+            came = end[at] - (end[at - 1] if at > 0 else begin)
+            set_wanted(pruners.marks, pruners.query, q, first[at], end[at], came, points.marks[EFFORT] - effort)
             progress[SEARCHES] += 1
             if _needs_index(pruners, indexed, q):
                 index_query(pruners, questions, grid, indexed, q)

@@ -28,12 +28,12 @@ def _remove(scores, ordinals, counts, marks, b, gone, base):
 
 
 @jit
-def delete(pruners, questions, grid, points, indexed, calendar, size, slide, seen, gone, base, tops, answers):
+def delete(pruners, questions, grid, points, indexed, calendar, first, end, seen, gone, base, tops, answers):
     """Take rows, which are out of the points already and marked in gone[ordinal - base], out of the top-k's that hold them.
-    The windows that ended last and held one are answered again; the next one is searched for where a row is missing."""
+    The window that ended last, [first, end), is answered again where it held one; the next is searched for where a row is
+    missing. Answers name it as the only one."""
     marks, query = pruners.marks, pruners.query
     scores, ordinals, counts = pruners.rows
-    end = seen // slide * slide
     keys, cells = np.empty(points.seen.size), np.empty(points.seen.size, np.int64)
     waiting = 0
     for q in range(query.shape[0]):
@@ -41,7 +41,7 @@ def delete(pruners, questions, grid, points, indexed, calendar, size, slide, see
     for q in range(query.shape[0]):
         core = query[q, CORE]
         if _remove(scores, ordinals, counts, marks, core, gone, base) > 0:
-            plan_query(pruners, calendar, q, size, slide, seen - 1)
+            plan_query(pruners, calendar, q)
             if not indexed.waits[q]:
                 indexed.waits[q], query[q, TOUCHED] = True, seen
                 indexed.waiting[waiting] = q
@@ -51,8 +51,8 @@ def delete(pruners, questions, grid, points, indexed, calendar, size, slide, see
             answered |= tops.ordinal[q, i] >= base and gone[tops.ordinal[q, i] - base]
         if answered:
             n, used, k = answers.used[0], answers.used[1], marks[core, K]
-            first = max(end - size, query[q, LEFT])
+            since = max(first, query[q, LEFT])
             score, ordinal = answers.score[used : used + k], answers.ordinal[used : used + k]
-            count = search(points, grid, questions, q, first, end, score, ordinal, keys, cells)
-            answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, end, used, count
+            count = search(points, grid, questions, q, since, end, k, score, ordinal, keys, cells)
+            answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, 0, used, count
             answers.used[0], answers.used[1] = n + 1, used + count

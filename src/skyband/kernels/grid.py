@@ -31,6 +31,7 @@ class Grid(NamedTuple):
     members: np.ndarray  # uint64 [cells, words]: bit q % 64 of word q // 64 is set where query q monitors the cell
     watchers: np.ndarray  # int64 [cells]: how many queries monitor it
     box: np.ndarray  # int64 [u, 2, d]: coordinates from FIRST up to STOP outside of which no bit of the query is set
+    inside: np.ndarray  # int64 [2, d]: the same, outside of which no row of the window is
 
 
 def room(dimensions: int, resolution: int, queries: int) -> int:
@@ -50,7 +51,8 @@ def empty_grid(low: np.ndarray, high: np.ndarray, resolution: int, queries: int)
         _find_edges(low, scale, edge)
     cells = resolution**low.size
     members, watchers = np.zeros((cells, -(-queries // WORD_BITS)), np.uint64), np.zeros(cells, np.int64)
-    return Grid(low, scale, edge, members, watchers, np.zeros((queries, 2, low.size), np.int64))
+    inside = np.array([[0] * low.size, [resolution] * low.size], np.int64)
+    return Grid(low, scale, edge, members, watchers, np.zeros((queries, 2, low.size), np.int64), inside)
 
 
 @tiny
@@ -114,6 +116,28 @@ def cells_in(grid, rows):
         for i in range(cells.size):
             cells[i] = cells[i] * resolution + _coordinate(x[i], low, scale, resolution)
     return cells
+
+
+@jit
+def box_of(grid, found, box):
+    """Write the coordinates of the cells that rows of a range, float64 [2, d], may fall into."""
+    resolution = grid.edge.shape[1] - 1
+    for axis in range(grid.low.size):
+        low, scale = grid.low[axis], grid.scale[axis]
+        box[FIRST, axis] = _coordinate(found[0, axis], low, scale, resolution)
+        box[STOP, axis] = _coordinate(found[1, axis], low, scale, resolution) + 1
+
+
+@jit
+def rows_box(grid, questions, q, box):
+    """Write the coordinates of the cells that query q's region reaches into and rows may be in. False when there are none."""
+    region_box(grid, questions, q, box)
+    for axis in range(box.shape[1]):
+        box[FIRST, axis] = max(box[FIRST, axis], grid.inside[FIRST, axis])
+        box[STOP, axis] = min(box[STOP, axis], grid.inside[STOP, axis])
+        if box[FIRST, axis] >= box[STOP, axis]:
+            return False
+    return True
 
 
 @jit
@@ -214,28 +238,31 @@ def _trailing_zeros(typingctx, bits):
     return types.int64(types.uint64), generate
 
 
-def _lowest_bit(bits):
+def lowest_bit(bits):
     """The place of the lowest bit set."""
     return (int(bits) & -int(bits)).bit_length() - 1
 
 
-@overload(_lowest_bit)
+@overload(lowest_bit)
 def _compiled_lowest_bit(bits):
     return lambda bits: _trailing_zeros(bits)
 
 
-@tiny
-def next_member(members, cell, q):
-    """The first query after q that monitors the cell, or -1: begin with q = -1. O(1 + words without a query)."""
-    start = q + 1
-    word = start >> WORD_SHIFT
-    if word >= members.shape[1]:
-        return -1
-    bits = members[cell, word] >> np.uint64(start & (WORD_BITS - 1))
-    while bits == 0:
-        word += 1
-        if word == members.shape[1]:
-            return -1
-        start = word << WORD_SHIFT
-        bits = members[cell, word]
-    return start + _lowest_bit(bits)
+@intrinsic
+def _population(typingctx, bits):
+    """One instruction."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+def count_bits(bits):
+    """How many bits are set."""
+    return int(bits).bit_count()
+
+
+@overload(count_bits)
+def _compiled_count_bits(bits):
+    return lambda bits: _population(bits)

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.kernels.grid import FIRST, STOP, line_of, longest_side, region_box
+from skyband.kernels.best import finish, take_best
+from skyband.kernels.grid import FIRST, STOP, line_of, longest_side, rows_box
 from skyband.kernels.jit import jit, lean, tiny
 from skyband.kernels.order import outranks
-from skyband.kernels.points import COUNT, PART, ROOM, STAMP, place_of
+from skyband.kernels.points import COUNT, EFFORT, PART, ROOM, STAMP, place_of
 from skyband.kernels.pruning import next_at_least
 from skyband.kernels.query_grid import best_at, best_in_cells, best_terms
 from skyband.kernels.questions import BLOCK, CODE, LINEAR, score_of, scores_by
 
 _LINES = 4  # of a box, for each monitored cell in it, that may be looked at
+_CELL = 16  # rows that could be looked at instead of a cell's bound
+FEW = 128  # rows looked for that are kept in order as they are found; more are collected, and sorted at the end
 
 
 @lean
@@ -53,19 +56,29 @@ def _pop(keys, cells, count):
     return count
 
 
+@tiny
+def room_for(wanted):
+    """Places that a search for so many rows needs."""
+    return wanted if wanted <= FEW else 2 * wanted
+
+
 @lean
-def _keep(score, ordinal, count, room, new_score, new_ordinal):
-    """Insert a row into the best `room` found so far, best first; returns how many there are."""
-    if count == room:
+def _keep(score, ordinal, floor, count, wanted, new_score, new_ordinal):
+    """Take a row at or above the floor among the best found so far. Returns the floor, below which no row is wanted any more,
+    and how many there are."""
+    if score.shape[0] > wanted:
+        return take_best(new_score, new_ordinal, floor, score, ordinal, count, wanted)
+    if count == wanted:
         if not outranks(new_score, new_ordinal, score[count - 1], ordinal[count - 1]):
-            return count
+            return floor, count
         count -= 1
     at = count
     while at > 0 and outranks(new_score, new_ordinal, score[at - 1], ordinal[at - 1]):
         score[at], ordinal[at] = score[at - 1], ordinal[at - 1]
         at -= 1
     score[at], ordinal[at] = new_score, new_ordinal
-    return count + 1
+    count += 1
+    return (score[count - 1] if count == wanted else floor), count
 
 
 @jit
@@ -122,11 +135,11 @@ def _sums_of_rows(flat, d, weight, sign, begin, stop, out):
 
 @lean
 def _take_run(
-    rows, ordinals, kind, sign, order, point, weight, begin, stop_at, first, stop, block, best_score, best_ordinal, count
+    rows, ordinals, kind, sign, order, point, weight, begin, stop_at, first, stop, block, score, ordinal, floor, count, wanted
 ):
-    """Take those of the rows at the places [begin, stop_at) that arrived in [first, stop) among the best found; returns how
-    many these are. `block`: room, float64 [BLOCK]."""
-    room, d = best_score.shape[0], rows.shape[1]
+    """Take those of the rows at the places [begin, stop_at) that arrived in [first, stop) among the best found; returns the
+    floor and how many these are. `block`: room, float64 [BLOCK]."""
+    d = rows.shape[1]
     plain = kind == LINEAR and _in_line(order, d)
     flat = rows.reshape(-1)
     while begin < stop_at:
@@ -135,63 +148,62 @@ def _take_run(
             scores_by(kind, sign, order, point, weight, rows.T, begin, end, block)
         at, scored = np.int64(0), end - begin
         while True:
-            at = next_at_least(block, at, scored, best_score[count - 1] if count == room else -np.inf)
+            at = next_at_least(block, at, scored, floor)
             if at == scored:
                 break
-            ordinal = ordinals[begin + at]
-            if first <= ordinal < stop:
-                count = _keep(best_score, best_ordinal, count, room, block[at], ordinal)
+            row = ordinals[begin + at]
+            if first <= row < stop:
+                floor, count = _keep(score, ordinal, floor, count, wanted, block[at], row)
             at += 1
         begin = end
-    return count
+    return floor, count
 
 
 @tiny
-def _open_cell(points, questions, q, cell, first, stop, block, best_score, best_ordinal, count):
-    """Take the rows [first, stop) of a cell among the best found; returns how many these are."""
+def _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted):
+    """Take the rows [first, stop) of a cell among the best found; returns the floor and how many these are."""
     ring, rows, ordinals = points.ring, points.rows, points.ordinal
     held = ring[cell, COUNT]
+    points.marks[EFFORT] += held + _CELL
     if held > 0 and questions.kind[q] != CODE and questions.bounds[q] == 0:
         kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
         point, weight = questions.point[q], questions.weight[q]
         begin, wall = place_of(ring, cell, 0), ring[cell, PART] + ring[cell, ROOM]
         straight = min(held, wall - begin)
-        count = _take_run(
+        floor, count = _take_run(
             rows, ordinals, kind, sign, order, point, weight,
-            begin, begin + straight, first, stop, block, best_score, best_ordinal, count,
+            begin, begin + straight, first, stop, block, score, ordinal, floor, count, wanted,
         )  # fmt: skip
         if straight < held:
-            count = _take_run(
+            floor, count = _take_run(
                 rows, ordinals, kind, sign, order, point, weight,
-                wall - ring[cell, ROOM], begin + held - ring[cell, ROOM], first, stop, block, best_score, best_ordinal, count,
+                wall - ring[cell, ROOM], begin + held - ring[cell, ROOM],
+                first, stop, block, score, ordinal, floor, count, wanted,
             )  # fmt: skip
-        return count
-    wanted = best_score.shape[0]
+        return floor, count
     for i in range(held):
         place = place_of(ring, cell, i)
         if first <= ordinals[place] < stop:
-            score = score_of(questions, q, rows[place])
-            if score == score and (count < wanted or score >= best_score[count - 1]):
-                count = _keep(best_score, best_ordinal, count, wanted, score, ordinals[place])
-    return count
+            found = score_of(questions, q, rows[place])
+            if found >= floor:
+                floor, count = _keep(score, ordinal, floor, count, wanted, found, ordinals[place])
+    return floor, count
 
 
 @jit
-def search(points, grid, questions, q, first, stop, best_score, best_ordinal, keys, cells):
-    """The best of the rows [first, stop) for query q, as many as `best_score` has room for, best first; returns how many.
-
-    `keys` and `cells` are room for a heap of all cells. Opens only cells that can hold one of them.
-    """
+def search(points, grid, questions, q, first, stop, wanted, score, ordinal, keys, cells):
+    """The best `wanted` of the rows [first, stop) for query q, best first; returns how many there are. `score` and `ordinal`
+    have room for them (`room_for`), `keys` and `cells` for a heap of all cells. Opens only cells that can hold one of them."""
     if questions.kind[q] == CODE:
-        return _search_by_halves(points, grid, questions, q, first, stop, best_score, best_ordinal, keys, cells)
+        return _search_by_halves(points, grid, questions, q, first, stop, wanted, score, ordinal, keys, cells)
     dimensions, resolution = grid.low.size, grid.edge.shape[1] - 1
-    room = best_score.shape[0]
+    box = np.empty((2, dimensions), np.int64)
+    if not rows_box(grid, questions, q, box):
+        return 0
     points.marks[STAMP] += 1
     stamp = points.marks[STAMP]
     pivot, at = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64)
     block = np.empty(BLOCK)
-    box = np.empty((2, dimensions), np.int64)
-    region_box(grid, questions, q, box)
     outwards = _turning_points(grid, questions, q, box, pivot)
     kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
     terms = best_terms(grid, questions, q)
@@ -210,11 +222,11 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
         if points.seen[cell] != stamp:
             points.seen[cell] = stamp
             waiting = _push(keys, cells, waiting, best_at(kind, sign, order, terms, at), cell)
-    count = 0
-    while waiting > 0 and (count < room or keys[0] >= best_score[count - 1]):
+    floor, count = -np.inf, 0
+    while waiting > 0 and keys[0] >= floor:
         cell = cells[0]
         waiting = _pop(keys, cells, waiting)
-        count = _open_cell(points, questions, q, cell, first, stop, block, best_score, best_ordinal, count)
+        floor, count = _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
         rest = cell
         for axis in range(dimensions - 1, -1, -1):
             at[axis] = rest % resolution
@@ -234,11 +246,11 @@ def search(points, grid, questions, q, first, stop, best_score, best_ordinal, ke
                 waiting = _push(keys, cells, waiting, best_at(kind, sign, order, terms, at), cell + stride)
                 at[axis] -= 1
             stride *= resolution
-    return count
+    return finish(score, ordinal, count, wanted)
 
 
 @jit
-def search_box(points, grid, questions, q, threshold, cells, first, stop, best_score, best_ordinal):
+def search_box(points, grid, questions, q, threshold, cells, first, stop, wanted, score, ordinal):
     """`search` for a weighted sum that monitors so many `cells`, all in which a row may score the threshold: line after line of
     the box around them, from its best corner on, without a heap. Returns -1 when that will not do: rows below the threshold are
     among the best, or the box has too many lines."""
@@ -256,16 +268,17 @@ def search_box(points, grid, questions, q, threshold, cells, first, stop, best_s
         rises = sign * questions.weight[q, axis] > 0.0
         start[axis], step[axis] = (box[STOP, axis] - 1, -1) if rises else (box[FIRST, axis], 1)
     at, block = start.copy(), np.empty(BLOCK)
-    room, last, count = best_score.shape[0], dimensions - 1, 0
+    last, floor, count = dimensions - 1, -np.inf, 0
     while True:
         at[last] = start[last]
         line = line_of(at, resolution)
         while box[FIRST, last] <= at[last] < box[STOP, last]:
             # along the line cells only get worse
             best = best_at(LINEAR, sign, order, terms, at)
-            if best < threshold or (count == room and best < best_score[count - 1]):
+            if best < threshold or best < floor:
                 break
-            count = _open_cell(points, questions, q, line + at[last], first, stop, block, best_score, best_ordinal, count)
+            cell = line + at[last]
+            floor, count = _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
             at[last] += step[last]
         axis = last - 1
         while axis >= 0:
@@ -275,23 +288,24 @@ def search_box(points, grid, questions, q, threshold, cells, first, stop, best_s
             at[axis] = start[axis]
             axis -= 1
         if axis < 0:
-            return count if count == room and best_score[count - 1] >= threshold else -1
+            count = finish(score, ordinal, count, wanted)
+            return count if count == wanted and score[count - 1] >= threshold else -1
 
 
 @jit
-def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_ordinal, keys, boxes):
+def _search_by_halves(points, grid, questions, q, first, stop, wanted, score, ordinal, keys, boxes):
     """The same for any function: of a box of cells that may hold the best row left, halves are looked at."""
     dimensions, resolution = grid.low.size, grid.edge.shape[1] - 1
-    room = best_score.shape[0]
     low, high, out = np.empty(dimensions), np.empty(dimensions), np.empty(3)
     block = np.empty(BLOCK)
     known = np.empty((64, 2, dimensions), np.int64)
-    region_box(grid, questions, q, known[0])
-    made, waiting, count = 1, 0, 0
+    if not rows_box(grid, questions, q, known[0]):
+        return 0
+    made, waiting, floor, count = 1, 0, -np.inf, 0
     best = best_in_cells(grid, questions, q, known[0], low, high, out)
     if best == best:
         waiting = _push(keys, boxes, 0, best, 0)
-    while waiting > 0 and (count < room or keys[0] >= best_score[count - 1]):
+    while waiting > 0 and keys[0] >= floor:
         number = boxes[0]
         waiting = _pop(keys, boxes, waiting)
         axis = longest_side(known[number])
@@ -299,7 +313,7 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
             cell = np.int64(0)
             for axis in range(dimensions):
                 cell = cell * resolution + known[number, FIRST, axis]
-            count = _open_cell(points, questions, q, cell, first, stop, block, best_score, best_ordinal, count)
+            floor, count = _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
             continue
         if made == known.shape[0]:
             wider = np.empty((2 * made, 2, dimensions), np.int64)
@@ -313,10 +327,11 @@ def _search_by_halves(points, grid, questions, q, first, stop, best_score, best_
             if best == best:  # else no row there has a score
                 waiting = _push(keys, boxes, waiting, best, half)
         made += 1
-    return count
+    return finish(score, ordinal, count, wanted)
 
 
 @jit
-def search_all(points, questions, q, first, stop, best_score, best_ordinal, block):
+def search_all(points, questions, q, first, stop, wanted, score, ordinal, block):
     """The same as `search` in a grid of one cell, for a query without CODE and region. `block`: room, float64 [BLOCK]."""
-    return _open_cell(points, questions, q, 0, first, stop, block, best_score, best_ordinal, 0)
+    _, count = _open_cell(points, questions, q, 0, first, stop, block, score, ordinal, -np.inf, 0, wanted)
+    return finish(score, ordinal, count, wanted)

@@ -17,6 +17,7 @@ OLDEST = 0  # in Points.marks: ordinal of the oldest row held
 STAMP = 1  # number of the last search
 NEXT = 2  # ordinal of the next row to come
 USED = 3  # places of the arena that have been given to rings
+EFFORT = 4  # rows that searches have looked at, and what opening cells cost besides, in rows
 
 # columns of Points.ring
 PART = 0  # first place in the arena
@@ -35,14 +36,14 @@ class Points(NamedTuple):
     cell: np.ndarray  # int32 [longest window]: of row r at r % its length
     ring: np.ndarray  # int64 [cells, 4]
     seen: np.ndarray  # int64 [cells]: number of the search that last reached the cell
-    marks: np.ndarray  # int64 [4]
+    marks: np.ndarray  # int64 [5]
 
 
 def empty_points(dimensions: int, window: int, cells: int) -> Points:
     """No rows; at most `window` of them may be there at a time."""
     arena = np.zeros((0, dimensions)), np.zeros(0, np.int64)
     ring, seen = np.zeros((cells, 4), np.int64), np.zeros(cells, np.int64)
-    return Points(*arena, np.zeros(window, np.int32), ring, seen, np.zeros(4, np.int64))
+    return Points(*arena, np.zeros(window, np.int32), ring, seen, np.zeros(5, np.int64))
 
 
 @tiny
@@ -113,6 +114,14 @@ def with_room(points: Points, more: int) -> Points:
     _lay_out(points, wider)
     wider.marks[USED] = used
     return wider
+
+
+def with_window(points: Points, window: int) -> Points:
+    """The same rows, where so many may be there at a time; O(rows)."""
+    ordinal = np.arange(points.marks[OLDEST], points.marks[NEXT])
+    cell = np.zeros(window, np.int32)
+    cell[ordinal % window] = points.cell[ordinal % len(points.cell)]
+    return points._replace(cell=cell)
 
 
 def add_points(points: Points, cells: np.ndarray, rows: np.ndarray, begin: int) -> Points:

@@ -30,6 +30,8 @@ from skyband.kernels.bands import (
     expire,
     floor_of,
     has_places,
+    list_newest,
+    newer_listed,
     offer,
     place_of,
 )
@@ -45,12 +47,18 @@ LEFT = 5  # ordinal of the next row to leave the buffer
 TOUCHED = 6  # the row whose coming changed the top-k since the last answer, plus 1; 0: none did
 UNEVEN = 7  # 1: windows of any number of rows, so the buffer may have to give rows back early
 REFILLS = 8  # a core that is filled from the window again (SIGMOD06); 1: it holds every row that may rank, 2: it may not
-FILLED = 9  # end of the window it was last filled for
+FILLED = 9  # the window it was last filled for, as `filled_for` tells it
 WANTED = 10  # rows that filling it looks for: k, and some to spare
 CHECKED = 11  # 1: stop where a row that a probabilistic core passed over may rank
-COLUMNS = 12
+LEAST_WANTED = 12  # rows that filling it looks for at least
+SEARCHED = 13  # rows that had come when it was last filled
+COLUMNS = 14
 
 NONE = -1
+FEW_MORE = 4  # rows that sma's skyband may hold besides those wanted and k more before it is cut back to the former
+OFTEN = 4  # times the rows that came since the last search that one may cost, before rows are looked for more rarely
+MANY_WANTED = 1024  # rows that are looked for at most,
+SHARE_WANTED = 64  # or the window divided by this
 
 # what a run may end with
 DONE, ANSWERS_FULL, SEARCH, DOUBT = -1, -2, -3, -4  # or the number of a band that needs room
@@ -275,15 +283,25 @@ def read(pruners, q, score, ordinal):
     return count
 
 
+@tiny
+def filled_for(first, end):
+    """A number that tells the window from all others: both of its ends never decrease."""
+    return max(first, 0) + end
+
+
 @lean
-def ready(scores, marks, levels, query, q, end):
-    """Can the window that ends at `end` be answered, rows before it having expired? False: the core has to be filled from the
-    window first. For cores that are."""
+def ready(scores, marks, levels, query, q, first, end):
+    """Can the window [first, end) be answered, rows before it having expired? False: the core has to be filled from it first.
+    For cores that are."""
     core = query[q, CORE]
     held = marks[core, STOP] - marks[core, HEAD]
     whole = query[q, REFILLS] == 1 and marks[core, KIND] == STRICT  # a top-k alone drops rows unasked
-    if held < marks[core, K] and not whole and query[q, FILLED] != end:
+    if held < marks[core, K] and not whole and query[q, FILLED] != filled_for(first, end):
         return False
+    if query[q, WANTED] > query[q, LEAST_WANTED] and end - query[q, SEARCHED] > OFTEN * query[q, WANTED]:
+        query[q, WANTED] = max(query[q, WANTED] // 2, query[q, LEAST_WANTED])  # they are not used up any more
+        query[q, SEARCHED] = end
+        marks[core, LIMIT] = query[q, WANTED] + marks[core, K] + FEW_MORE
     # the first answer, when it holds all rows so far, or a threshold from long ago that lets too many in
     loose = query[q, REFILLS] == 1 or (marks[core, KIND] == STRICT and held > marks[core, LIMIT])
     if held >= query[q, WANTED] and loose:
@@ -294,27 +312,39 @@ def ready(scores, marks, levels, query, q, end):
 
 
 @lean
-def fill(pruners, q, score, ordinal, count, end):
-    """Make the rows found for the window that ends at `end`, best first, all that the core holds, but for those that k newer
-    ones outrank; its threshold is the score of the last of them, as of now and not of later top-k's, unless there were too
-    few."""
+def fill(pruners, q, score, ordinal, count, window):
+    """Make the rows found for a window, best first, all that the core holds, but for those that k newer ones outrank; its
+    threshold is the score of the last of them, as of now and not of later top-k's, unless there were too few."""
     scores, ordinals, counts = pruners.rows
     marks, core = pruners.marks, pruners.query[q, CORE]
-    head = marks[core, BEGIN] + (marks[core, ROOM] - count) // 2
-    oldest, stop = NEVER, head
+    head, k = marks[core, BEGIN] + (marks[core, ROOM] - count) // 2, marks[core, K]
+    oldest, stop, listed = NEVER, head, 0
     for i in range(count):
-        dominators = 0
-        for j in range(head, stop):  # one left out would have had its dominators among these
-            dominators += ordinals[j] > ordinal[i]
-        if dominators < marks[core, K]:
+        dominators = newer_listed(ordinals, listed, ordinal[i])  # one left out would have had its dominators among these
+        if dominators < k:
             scores[stop], ordinals[stop], counts[stop] = score[i], ordinal[i], dominators
+            listed = list_newest(ordinals, listed, k, ordinal[i])
             oldest = min(oldest, ordinal[i])
             stop += 1
+    if marks[core, KIND] == STRICT:
+        marks[core, LIMIT] = pruners.query[q, WANTED] + k + FEW_MORE
     marks[core, HEAD], marks[core, STOP], marks[core, OLDEST] = head, stop, oldest
-    pruners.query[q, FILLED] = end
+    pruners.query[q, FILLED] = window
     enough = count == pruners.query[q, WANTED]
     pruners.query[q, REFILLS] = 1 + enough
     pruners.levels[core, THRESHOLD] = score[count - 1] if enough else -np.inf
+
+
+@tiny
+def set_wanted(marks, query, q, first, end, step, effort):
+    """After query q was filled for the window [first, end), `step` rows after the one before: where rows are to spare, look for
+    more of them as long as a search costs far more than the rows that came since the last one, as where scores fall with time
+    and each is used up from the top. `ready` says when that is over. `effort`: of the search, in rows."""
+    gap, least = end - query[q, SEARCHED], query[q, LEAST_WANTED]
+    query[q, SEARCHED] = end
+    most = min(max(MANY_WANTED, (end - first) // SHARE_WANTED), end - first)
+    if least > marks[query[q, CORE], K] and effort > OFTEN * gap and most > OFTEN * step:  # more than a few windows lose
+        query[q, WANTED] = max(min(2 * query[q, WANTED], most), least)
 
 
 @jit
@@ -355,7 +385,7 @@ def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leav
             return at, status
         if query[q, SIZE] == 0:
             expire(scores, ordinals, counts, marks, levels, core, first[at])
-            if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, end[at]):
+            if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, first[at], end[at]):
                 query[q, TOUCHED] = end[at]  # comes back to this window
                 return at, SEARCH if marks[core, ROOM] >= query[q, WANTED] else core
         query[q, TOUCHED] = 0

@@ -65,7 +65,7 @@ def best_terms(grid, questions, q):
 
 
 @jit
-def _best_along(kind, sign, order, terms, at, along, first, best):
+def best_along(kind, sign, order, terms, at, along, first, best):
     """Write the best turned scores of the cells that differ from `at` in the attribute `along` only: from `first` on.
 
     The sums are those of `score_of`, of the terms of `best_terms`. Loops over cells are vectorized.
@@ -95,7 +95,7 @@ def best_at(kind, sign, order, terms, at):
     for place in range(order.size):
         total += terms[order[place], at[order[place]]]
         if total != total:
-            total = -sign * np.inf  # as in `_best_along`
+            total = -sign * np.inf  # as in `best_along`
     return turned(kind, sign, total)
 
 
@@ -123,12 +123,12 @@ def best_in_cell(grid, questions, q, cell):
         low, high = lowest(grid, questions, q, axis, c), highest(grid, questions, q, axis, c)
         terms[axis, 0] = _best_term(questions, q, axis, low, high)
     best = np.empty(1)
-    _best_along(questions.kind[q], questions.sign[q], order, terms, np.zeros(dimensions, np.int64), 0, 0, best)
+    best_along(questions.kind[q], questions.sign[q], order, terms, np.zeros(dimensions, np.int64), 0, 0, best)
     return best[0]
 
 
 @jit
-def _bounding_box(kind, sign, order, terms, threshold, box):
+def bounding_box(kind, sign, order, terms, threshold, box):
     """Cut the box down to the smallest that holds all of its cells whose best is at least the threshold. False when there
     is none.
 
@@ -142,7 +142,7 @@ def _bounding_box(kind, sign, order, terms, threshold, box):
                 at[axis] = c
     best = np.empty(resolution)
     for axis in order:
-        _best_along(kind, sign, order, terms, at, axis, 0, best)
+        best_along(kind, sign, order, terms, at, axis, 0, best)
         if not best[at[axis]] >= threshold:
             return False
         while not best[box[FIRST, axis]] >= threshold:
@@ -167,7 +167,7 @@ def monitor(grid, questions, q, threshold):
     old = grid.box[q]
     new = np.zeros((2, dimensions), np.int64)
     region_box(grid, questions, q, new)
-    if not _bounding_box(kind, sign, order, terms, threshold, new):
+    if not bounding_box(kind, sign, order, terms, threshold, new):
         forget(grid, q)
         return 0
     both = new.copy()
@@ -182,7 +182,7 @@ def monitor(grid, questions, q, threshold):
     at = both[FIRST].copy()
     monitored = 0
     while True:
-        _best_along(kind, sign, order, terms, at, last, first, best)
+        best_along(kind, sign, order, terms, at, last, first, best)
         line = line_of(at, resolution) + first
         for c in range(best.size):
             wanted = best[c] >= threshold

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.jit import jit
-from skyband.kernels.point_grid import search_all
-from skyband.kernels.pruning import BUFFER, DONE, FILTER, LEFT, NONE, SEARCH, WANTED, fill, follow, take
+from skyband.kernels.point_grid import room_for, search_all
+from skyband.kernels.points import EFFORT
+from skyband.kernels.pruning import BUFFER, DONE, FILTER, LEFT, NONE, SEARCH, WANTED, fill, filled_for, follow, set_wanted, take
 from skyband.kernels.questions import BLOCK, scores_of
 
 # places in progress
@@ -63,11 +64,13 @@ def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progr
             progress[WINDOW] = at
             if status != SEARCH:
                 break
-            wanted = query[q, WANTED]
-            best_score, best_ordinal = np.empty(wanted), np.empty(wanted, np.int64)
+            wanted, effort = query[q, WANTED], points.marks[EFFORT]
+            best_score, best_ordinal = np.empty(room_for(wanted)), np.empty(room_for(wanted), np.int64)
             since = max(first[at], query[q, LEFT])  # without a filter: the first row it has seen
-            count = search_all(points, questions, q, since, end[at], best_score, best_ordinal, block)
-            fill(pruners, q, best_score, best_ordinal, count, end[at])
+            count = search_all(points, questions, q, since, end[at], wanted, best_score, best_ordinal, block)
+            fill(pruners, q, best_score, best_ordinal, count, filled_for(first[at], end[at]))
+            came = end[at] - (end[at - 1] if at > 0 else begin)
+            set_wanted(marks, query, q, first[at], end[at], came, points.marks[EFFORT] - effort)
             progress[SEARCHES] += 1
         if status == DONE:  # rows after the last window's end
             status = take(

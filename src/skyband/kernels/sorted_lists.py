@@ -25,7 +25,7 @@ STEP = 64  # rows taken from a list in a round
 
 class Lists(NamedTuple):
     """A list for each of d attributes: the run r of list i fills count[i, r] places from r * size on, values increasing.
-    A row without a value, NaN, is in no list of that attribute."""
+    A row without a value, NaN, is in no list of that attribute. `size`: the most rows a window may hold."""
 
     rows: np.ndarray  # float64 [size, d]: the attributes of row r are at r % size
     value: np.ndarray  # float64 [d, size + limit + slide]

@@ -204,8 +204,8 @@ def fill(views, questions, q, lists, first, span, edge, walked):
 
 
 @lean
-def _answer(views, end, progress, answers):
-    """Write down the window that ends there for every view that changed. Returns DONE or ANSWERS_FULL."""
+def _answer(views, progress, answers):
+    """Write down the window being answered for every view that changed. Returns DONE or ANSWERS_FULL."""
     marks = views.marks
     for q in range(progress[QUERY], marks.shape[0]):
         if not marks[q, CHANGED]:
@@ -218,7 +218,7 @@ def _answer(views, end, progress, answers):
         for rank in range(count):
             answers.score[used + rank] = views.score[marks[q, BEGIN] + rank]
             answers.ordinal[used + rank] = views.ordinal[marks[q, BEGIN] + rank]
-        answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, end, used, count
+        answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, progress[CYCLE], used, count
         answers.used[0], answers.used[1] = n + 1, used + count
         marks[q, CHANGED] = 0
     progress[QUERY] = 0
@@ -226,28 +226,32 @@ def _answer(views, end, progress, answers):
 
 
 @jit
-def run(views, questions, lists, columns, order, begin, cycles, length, limit, progress, answers):
-    """Take `cycles` cycles of `length` rows each; `order` sorts each attribute's values within a cycle, NaN last. The first
-    row has the ordinal `begin`. Answers name the end of their window. Returns DONE or ANSWERS_FULL: then call it again."""
-    dimensions, size = columns.shape[0], lists.rows.shape[0]
-    here, scores = np.empty(dimensions), np.empty(min(length, BLOCK))
-    sorted_value, sorted_ordinal = np.empty(length), np.empty(length, np.int64)
+def run(views, questions, lists, columns, order, begin, first, end, limit, progress, answers):
+    """Take the rows of one cycle after the other: cycle i ends with the window [first[i], end[i]). `order` sorts each
+    attribute's values within a cycle, NaN last. The first row has the ordinal `begin`. Answers name a window by its place.
+    Returns DONE or ANSWERS_FULL: then call it again."""
+    dimensions, longest, start = columns.shape[0], 0, begin
+    for cycle in range(end.shape[0]):
+        longest = max(longest, end[cycle] - start)
+        start = end[cycle]
+    here, scores = np.empty(dimensions), np.empty(min(longest, BLOCK))
+    sorted_value, sorted_ordinal = np.empty(longest), np.empty(longest, np.int64)
     span, walked = np.empty((dimensions, 2, 2), np.int64), np.empty(dimensions, np.int64)
     edge = np.empty((dimensions, 2))
-    while progress[CYCLE] < cycles:
-        start = progress[CYCLE] * length
-        end = begin + start + length
+    while progress[CYCLE] < end.shape[0]:
+        cycle = progress[CYCLE]
         if progress[STAGE] == TAKING:
-            first = max(end - size, 0)
-            _arrive(views, questions, columns, start, length, begin + start, here, scores)
-            enter(lists, columns, order, start, length, begin + start, first, limit, sorted_value, sorted_ordinal)
+            since = end[cycle - 1] if cycle > 0 else begin
+            start, length = since - begin, end[cycle] - since
+            _arrive(views, questions, columns, start, length, since, here, scores)
+            enter(lists, columns, order, start, length, since, first[cycle], limit, sorted_value, sorted_ordinal)
             for q in range(views.marks.shape[0]):
-                _expire(views, q, first)
+                _expire(views, q, first[cycle])
                 if views.marks[q, COUNT] < views.marks[q, K] and not views.marks[q, WHOLE]:
-                    fill(views, questions, q, lists, first, span, edge, walked)
+                    fill(views, questions, q, lists, first[cycle], span, edge, walked)
                     progress[REFILLS] += 1
             progress[STAGE] = ANSWERING
-        if _answer(views, end, progress, answers) != DONE:
+        if _answer(views, progress, answers) != DONE:
             return ANSWERS_FULL
         progress[STAGE] = TAKING
         progress[CYCLE] += 1

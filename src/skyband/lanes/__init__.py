@@ -11,6 +11,7 @@ time.py    rows by time, then arrival; slides close when the watermark passes th
 open_rows.py  where rows wait for that
 crowd.py   many queries with scores of their own over the same attributes
 crowd_time.py  the same over time windows
+thresholds.py  many threshold queries, over windows of both kinds
 snapshots.py  the windows that it says nothing of
 scores.py  many queries with scores of any form
 across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows; across_newest.py:
@@ -20,16 +21,18 @@ pairs.py   pairs of rows; pairs_windows.py: their two kinds of windows
 
 from skyband.lanes.across import AcrossLane, across_place
 from skyband.lanes.across_newest import NewestAcrossLane
-from skyband.lanes.base import NEVER, Door, Gathers, Lane, Member, Names, Place, Rows
+from skyband.lanes.base import NEVER, Door, Gathers, Lane, Member, Names, Place, Rows, late_for_all
 from skyband.lanes.count import CountLane
-from skyband.lanes.crowd import MOST_ATTRIBUTES, CrowdLane, attributes_of, auto_key, crowd_key, crowd_place, timed_key
+from skyband.lanes.crowd import MOST_ATTRIBUTES, CrowdLane, attributes_of, auto_key, crowd_key, crowd_lane, crowd_place
 from skyband.lanes.crowd_time import CrowdTimeLane
 from skyband.lanes.pairs_windows import PairCountLane, PairTimeLane
 from skyband.lanes.scores import ScoresLane, in_scores_lane
+from skyband.lanes.thresholds import ThresholdLane, ThresholdTimeLane
 from skyband.lanes.time import TimeLane
 
-_ALL = (CountLane, TimeLane, CrowdLane, CrowdTimeLane, ScoresLane, PairCountLane, PairTimeLane, AcrossLane, NewestAcrossLane)
-KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in _ALL}
+_OF_ROWS = (CountLane, TimeLane, CrowdLane, CrowdTimeLane, ScoresLane, ThresholdLane, ThresholdTimeLane)
+_OTHERS = (PairCountLane, PairTimeLane, AcrossLane, NewestAcrossLane)
+KINDS: dict[str, type[Lane]] = {lane.kind: lane for lane in (*_OF_ROWS, *_OTHERS)}
 """The lanes by their names in saved state."""
 
 __all__ = [
@@ -56,7 +59,8 @@ __all__ = [
     "attributes_of",
     "auto_key",
     "crowd_key",
+    "crowd_lane",
     "crowd_place",
     "in_scores_lane",
-    "timed_key",
+    "late_for_all",
 ]

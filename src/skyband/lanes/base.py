@@ -67,20 +67,39 @@ class Rows:
         if self.before is None:
             return None
         assert self.times is not None
-        late: np.ndarray = (self.times // slide + 1) * slide <= self.before
-        return late
+        return late_in(self.times, self.before, slide)
+
+
+def late_in(times: np.ndarray, before: np.ndarray, slide: int) -> np.ndarray:
+    """Which rows fall into a slide that has closed; `before`: the watermark before each."""
+    late: np.ndarray = (times // slide + 1) * slide <= before
+    return late
+
+
+def late_for_all(lanes: list[Lane], times: np.ndarray | None, before: np.ndarray | None) -> np.ndarray | None:
+    """Which rows every lane will find too late; None when none can be."""
+    if times is None or before is None or not lanes or not all(lane.timed for lane in lanes):
+        return None
+    slides = {member.slide for lane in lanes for member in lane.members}
+    return np.logical_and.reduce([late_in(times, before, slide) for slide in slides])
 
 
 @dataclass(frozen=True)
 class Gathers:
-    """What queries of a crowd have in common: they read no other columns, and have this window."""
+    """What queries of a crowd have in common: they read no other columns, have this window, and are of one kind."""
 
     columns: frozenset[str]
     window: tuple[bool, int, int]  # is it one of time, its size and slide
+    bounded: bool = False  # all are Threshold queries, or none
+
+    @property
+    def alike(self) -> Hashable:
+        """What must be the same."""
+        return self.window, self.bounded
 
     def within(self, crowd: Gathers) -> bool:
-        """May a query with these columns and window be in the crowd?"""
-        return self.window == crowd.window and self.columns <= crowd.columns
+        """May such a query be in the crowd?"""
+        return self.alike == crowd.alike and self.columns <= crowd.columns
 
 
 class Member:
@@ -118,6 +137,7 @@ class Place:
     timed: bool = False  # the window is one of time
     gathers: Gathers | None = None  # what crowds it may be in, if the algorithm is left to us
     crowd: Gathers | None = None  # the one it was put into
+    deletions: bool = False  # rows may be deleted: all of the window are remembered
 
     @property
     def member(self) -> Member:
@@ -182,6 +202,19 @@ class Lane(ABC):
     def delete(self, seq: np.ndarray) -> tuple[Emitted, Names]:
         """Rows are in no window any more; the windows that ended last and held one are answered again."""
         raise AssertionError(f"a lane of kind {self.kind!r} cannot delete rows")
+
+    def first_live(self) -> int:
+        """Rows that arrived earlier are neither in the window that ended last nor in one to come."""
+        return self.oldest_needed()
+
+    def live_rows(self, base: int, seen: int) -> np.ndarray:
+        """Arrival numbers from `base` on, of `seen` rows so far, increasing, of those that are: which may be deleted."""
+        return np.arange(max(base, self.first_live()), seen)
+
+    def holds(self, seq: np.ndarray) -> np.ndarray:
+        """Which of these rows are."""
+        held: np.ndarray = seq >= self.first_live()
+        return held
 
     def settle(self) -> None:
         """Bring the members' counters up to date: a lane may count rows for all of them at once."""

@@ -25,7 +25,7 @@ class CountLane(RankedLane):
 
     def _plan(self) -> Plan:
         ks, sizes, slides = zip(*((min(m.query.k, m.size), m.size, m.slide) for m in self.members), strict=True)
-        return Plan(ks, sizes, slides)
+        return Plan(ks, sizes, slides, whole=self.door.above is not None)
 
     def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
         emitted, nulls = self._push(rows.scores(self.door))

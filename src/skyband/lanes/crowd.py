@@ -21,65 +21,62 @@ from skyband.lanes.snapshots import Unchanged
 from skyband.layout import OTHER_VERSION
 from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.score import as_tree, where_key, where_tree
-from skyband.window import CountWindow
 
 if TYPE_CHECKING:
-    from skyband.algorithms.crowd import Crowd
+    from skyband.algorithms.crowd import Asked, Crowd
 
 MOST_ATTRIBUTES = 6  # more make a search open too many cells
-_MODERATE = 1e100  # far from overflow, also squared and added up
+MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
 SNAPSHOTS = 2  # kernels.emission
 
 
-def crowd_key(query: RankedQuery, algorithm: str) -> Hashable | None:
-    """Queries of one key share a lane; None for one that needs another.
+def crowd_key(query: RankedQuery, algorithm: str, window: tuple[bool, int, int]) -> Hashable | None:
+    """Queries of one key share a lane; None for one that needs another. `window`: is it one of time, its size and slide.
 
     A crowd takes cores and filters over count windows whose score is `linear` or `distance`. With a grid, they must agree
-    in all that the walk through it relies on; one that is filled from the window takes any expression, and a `where`.
+    in all that the walk through it relies on; one that is filled from the window takes any window, any expression, a `where`.
+    So does one of thresholds.
     """
-    if algorithm == "auto" or not isinstance(query.window, CountWindow) or query.emit == "snapshots":
+    if algorithm == "auto":
         return None
     named, options = settled(algorithm)
     if "core" not in named.options:
         return None
     if named.family == "spatial":
-        return ("crowd", frozenset(attributes_of(query)), algorithm, query.window.size, query.window.slide)
-    if not isinstance(query.score, Linear | Distance) or query.where is not None:
+        return ("crowd", isinstance(query, Threshold), frozenset(attributes_of(query)), algorithm, window)
+    if window[0] or query.emit == "snapshots" or query.where is not None or not isinstance(query.score, Linear | Distance):
         return None
     if "grid" not in options:
         return ("crowd", frozenset(attributes_of(query)))
-    return ("crowd", frozenset(attributes_of(query)), algorithm, query.window.size, query.window.slide)
+    return ("crowd", frozenset(attributes_of(query)), algorithm, window)
 
 
-def auto_key(query: Query) -> Gathers | None:
-    """What crowds that are filled from the window a query that leaves the algorithm to us may be in; None for others."""
-    if not isinstance(query, TopK) or query.algorithm != "auto" or query.error > 0:
-        return None
-    if not isinstance(query.window, CountWindow):
+def auto_key(query: Query, window: tuple[bool, int, int]) -> Gathers | None:
+    """What crowds, filled from the window or of thresholds, a query may be in that leaves the algorithm to us; None for
+    others."""
+    if not isinstance(query, TopK | Threshold) or query.algorithm != "auto" or query.error > 0:
         return None
     attributes = () if callable(query.score) else attributes_of(query)
     if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
         return None
-    return Gathers(frozenset(attributes), (False, query.window.size, query.window.slide))
+    return Gathers(frozenset(attributes), window, isinstance(query, Threshold))
 
 
-def timed_key(query: Query, size: int, slide: int) -> Gathers | None:
-    """The same for a time window of that size and slide: only weighted sums and distances without a `where`."""
-    if not isinstance(query, TopK) or query.algorithm != "auto" or query.error > 0:
-        return None
-    if query.where is not None or not isinstance(query.score, Linear | Distance):
-        return None
-    columns = attributes_of(query)
-    return Gathers(frozenset(columns), (True, size, slide)) if len(columns) <= MOST_ATTRIBUTES else None
+def crowd_lane(query: Query, *, timed: bool) -> type[CrowdLane]:
+    """The lane of a crowd for such queries, over windows of one kind."""
+    from skyband.lanes.crowd_time import CrowdTimeLane
+    from skyband.lanes.thresholds import ThresholdLane, ThresholdTimeLane
+
+    if isinstance(query, Threshold):
+        return ThresholdTimeLane if timed else ThresholdLane
+    return CrowdTimeLane if timed else CrowdLane
 
 
 def crowd_place(place: Place, algorithm: str, crowd: Gathers) -> Place:
     """The place of such a query in a crowd."""
-    from skyband.lanes.crowd_time import CrowdTimeLane
-
     key = ("crowd", "auto", crowd)
-    lane = CrowdTimeLane if place.timed else CrowdLane
+    lane = crowd_lane(place.query, timed=place.timed)
     return replace(place, lane=lane, key=key, algorithm=algorithm, door=None, gathers=None, crowd=crowd)
 
 
@@ -89,15 +86,9 @@ class CrowdLane(Lane):
     kind = "crowd"
 
     def __init__(self, place: Place, since: int) -> None:
-        from skyband.algorithms.crowd import Crowd, resolution
-
         super().__init__(place, since)
         self.gathers = place.crowd  # who may join, where the algorithm was left to us
-        attributes = self._attributes(place)
-        named, options = settled(place.algorithm)
-        usual = resolution(place.size, len(attributes)) if named.family == "spatial" else 0
-        kind = cast(type[Crowd], load(named.name)) if named.family == "spatial" else Crowd
-        self.structure = self._made(kind, attributes, options.get("grid", usual))
+        self.structure = self._made(place, self._attributes(place))
         self.uids: list[int] = []  # a number for each member that no other gets
         self.next_uid = 0
         self.algorithm = place.algorithm  # of the query it was made for
@@ -107,8 +98,14 @@ class CrowdLane(Lane):
         self._emission: np.ndarray | None = None  # what each member's windows give
         self._read: frozenset[str] | None = None  # the attributes that members read
 
-    def _made(self, kind: type[Crowd], attributes: tuple[str, ...], grid: int) -> Crowd:
-        made = kind(attributes, grid)
+    def _made(self, place: Place, attributes: tuple[str, ...]) -> Crowd:
+        """What answers its queries."""
+        from skyband.algorithms.crowd import Crowd, resolution
+
+        named, options = settled(place.algorithm)
+        usual = resolution(place.size, len(attributes)) if named.family == "spatial" else 0
+        kind = cast(type[Crowd], load(named.name)) if named.family == "spatial" else Crowd
+        made = kind(attributes, options.get("grid", usual))
         made.seen = self.since
         return made
 
@@ -121,31 +118,34 @@ class CrowdLane(Lane):
         return True
 
     def join(self, place: Place) -> None:
-        from skyband.algorithms.crowd import Asked
-
         self.settle()
         self._emission = self._read = None
-        query, (named, options) = _asked(place), settled(place.algorithm)
-        score, order = self._score(place)
-        given = {name: value for name, value in options.items() if name != "grid"}
-        core, sieve = named.options["core"], named.options.get("filter")
-        k = query.k if place.timed else min(query.k, place.size)
-        heard = query.emit != "none"
-        region, condition = (_region(query), _condition(query)) if named.family == "spatial" else ((), None)
-        window = (place.size, place.slide)
-        self.structure.add(Asked(score, order, k, *window, core, sieve, heard, given, region, condition))
+        self.structure.add(self._asked(place))
         self.members.append(place.member)
         self.members[-1].algorithm = place.algorithm
         self.uids.append(self.next_uid)
         self.next_uid += 1
 
+    def _asked(self, place: Place) -> Asked:
+        """A query as the structure takes it."""
+        from skyband.algorithms.crowd import Asked
+
+        query, (named, options) = ranked(place), settled(place.algorithm)
+        score, order = self._score(place)
+        given = {name: value for name, value in options.items() if name != "grid"}
+        core, sieve = named.options["core"], named.options.get("filter")
+        k = query.k if place.timed else min(query.k, place.size)
+        heard = query.emit != "none"
+        region, condition = (region_of(query), condition_of(query)) if named.family == "spatial" else ((), None)
+        return Asked(score, order, k, place.size, place.slide, core, sieve, heard, given, region, condition)
+
     def _attributes(self, place: Place) -> tuple[str, ...]:
         """What the structure calls the numbers it is given of a row."""
-        return attributes_of(_asked(place)) if place.crowd is None else tuple(sorted(place.crowd.columns))
+        return attributes_of(ranked(place)) if place.crowd is None else tuple(sorted(place.crowd.columns))
 
     def _score(self, place: Place) -> tuple[Linear | Distance | Call, str]:
         """How it ranks them for a query, and which way."""
-        return _ranking(_asked(place)), place.query.order
+        return ranking_of(ranked(place)), place.query.order
 
     def cancel(self, at: int) -> None:
         """Stop answering a query and forget what only it held."""
@@ -202,7 +202,7 @@ class CrowdLane(Lane):
         """The numbers of the rows: float64 [attributes, rows]."""
         attributes = self.structure.attributes
         if self._read is None:
-            self._read = frozenset(name for member in self.members for name in attributes_of(_asked(member)))
+            self._read = frozenset(name for member in self.members for name in attributes_of(ranked(member)))
         known = column_values([name for name in attributes if name in self._read], rows.table)
         # a column that nobody reads any more may have become one of texts
         return np.stack([known[name] if name in known else np.zeros(len(rows.table)) for name in attributes])
@@ -246,7 +246,7 @@ class CrowdLane(Lane):
         """How many rows have no score, for each query: only rows with an attribute that is not finite, or that arithmetic
         may take beyond that, can lack one, but for expressions that say otherwise."""
         crowd = self.structure
-        moderate = _MODERATE / max(crowd.asking.largest_number, 1.0)
+        moderate = MODERATE / max(crowd.asking.largest_number, 1.0)
         counts = np.zeros(len(self.members), np.int64)
         if -moderate < points.min(initial=0.0) and points.max(initial=0.0) < moderate:  # a NaN is neither
             return counts + crowd.unscored_among(points) if points.shape[1] else counts
@@ -331,7 +331,8 @@ class CrowdLane(Lane):
         return
 
 
-def _asked(one: Place | Member) -> RankedQuery:
+def ranked(one: Place | Member) -> RankedQuery:
+    """Its query."""
     assert isinstance(one.query, TopK | Threshold)
     return one.query
 
@@ -350,7 +351,7 @@ def attributes_of(query: RankedQuery) -> tuple[str, ...]:
     return tuple(sorted({name for tree in trees if tree is not None for name in without_texts(tree).columns()}))
 
 
-def _ranking(query: RankedQuery) -> Linear | Distance | Call:
+def ranking_of(query: RankedQuery) -> Linear | Distance | Call:
     """A score as a crowd takes it: a formula it knows, or an expression."""
     score, tree = query.score, as_tree(query.score)
     if isinstance(score, Linear | Distance):
@@ -362,7 +363,8 @@ def _ranking(query: RankedQuery) -> Linear | Distance | Call:
     return plain if isinstance(plain, Call) else Linear(((plain.columns()[0], 1.0),))
 
 
-def _region(query: RankedQuery) -> tuple[tuple[str, float, float], ...]:
+def region_of(query: RankedQuery) -> tuple[tuple[str, float, float], ...]:
+    """The region that a query's rows lie in: column, low, high; ends included."""
     if not isinstance(query.where, Mapping):
         return ()
     return tuple(
@@ -371,5 +373,6 @@ def _region(query: RankedQuery) -> tuple[tuple[str, float, float], ...]:
     )
 
 
-def _condition(query: RankedQuery) -> Tree | None:
+def condition_of(query: RankedQuery) -> Tree | None:
+    """The condition that its `where` is."""
     return without_texts(where_tree(query.where)) if isinstance(query.where, str) else None

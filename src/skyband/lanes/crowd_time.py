@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from skyband.algorithms import load, settled
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.lanes.base import NEVER, Place, Rows
 from skyband.lanes.crowd import SNAPSHOTS, CrowdLane
@@ -16,7 +17,7 @@ from skyband.rows import united
 from skyband.schedule import cut_panes, time_windows
 
 if TYPE_CHECKING:
-    from skyband.algorithms.crowd import Crowd, TimeCrowd
+    from skyband.algorithms.crowd_time import TimeCrowd
 
 _NOTHING, _CHANGES = 0, 1  # kernels.emission
 _NEVER_SORTED_OUT = 1 << 62
@@ -42,10 +43,9 @@ class CrowdTimeLane(CrowdLane):
         self.last_time = NEVER  # greatest time of a row that was not late
         self._pushed = (0, np.zeros(0, np.int64))  # the first row of the last push, and its rows that were not late
 
-    def _made(self, kind: type[Crowd], attributes: tuple[str, ...], grid: int) -> Crowd:
-        from skyband.algorithms.crowd import TimeCrowd
-
-        return TimeCrowd(attributes)
+    def _made(self, place: Place, attributes: tuple[str, ...]) -> TimeCrowd:
+        kind = cast("type[TimeCrowd]", load(place.algorithm, over_time=True))
+        return kind(attributes, settled(place.algorithm)[1].get("grid"))
 
     @property
     def is_open(self) -> bool:
@@ -92,7 +92,7 @@ class CrowdTimeLane(CrowdLane):
         windows = time_windows(0, self.size, self.slide, self.closed, upto, self.pane_time, self.pane_begin, fed, widest)
         self.closed = upto
         points = rows.reshape(-1, len(self.structure.attributes)).T
-        answered = self.structure.take(points, windows.first, windows.end, reach)
+        answered = self.structure.take(points, windows.first, windows.end)
         parts = list(self._told(answered, windows.number * self.slide, emission))
         gone = int(np.searchsorted(self.pane_time, upto - self.size))  # the last windows answered hold the others
         self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
@@ -109,6 +109,19 @@ class CrowdTimeLane(CrowdLane):
         query, number, results = unchanged.rest(np.full(queries, len(ends) - 1))
         if len(query):
             yield self._emit(query, ends[number], results, emission)
+
+    def delete(self, seq: np.ndarray) -> tuple[Emitted, np.ndarray]:
+        self.open.drop(seq)
+        emitted = self._delete(self._oldest() + np.flatnonzero(np.isin(self._live(), seq)))
+        return emitted, self._seq_of(emitted.ordinal)
+
+    def _delete(self, ordinals: np.ndarray) -> Emitted:
+        """The result rows of the window that ended last, without these rows."""
+        if len(ordinals) == 0:
+            return NO_EVENTS
+        query, _, results = self.structure.delete(ordinals)
+        emission = self._emissions()
+        return self._first_arrivals_of(self._emit(query, np.full(len(query), self.closed), results, emission), emission)
 
     def _oldest(self) -> int:
         return int(self.pane_begin[0]) if len(self.pane_begin) else self.structure.seen
@@ -143,6 +156,13 @@ class CrowdTimeLane(CrowdLane):
 
     def oldest_needed(self) -> int:
         return 0  # rows may be much older by arrival than by time
+
+    def live_rows(self, base: int, seen: int) -> np.ndarray:
+        live = np.unique(self._live())
+        return united([live[live.searchsorted(base) :], self.open.seqs(base)])
+
+    def holds(self, seq: np.ndarray) -> np.ndarray:
+        return np.isin(seq, self._live()) | np.isin(seq, self.open.seqs(0))
 
     @property
     def nbytes(self) -> int:

@@ -57,6 +57,13 @@ class OpenRows:
             rows = tuple(column[order] for column in rows)
         return rows
 
+    def drop(self, seq: np.ndarray) -> None:
+        """Let these rows go."""
+        rows = self.whole()
+        stays = ~np.isin(rows[1], seq)
+        if not stays.all():
+            self._hold(tuple(column[stays] for column in rows))
+
     def seqs(self, since: int) -> np.ndarray:
         """Arrival numbers from `since` on."""
         parts = [np.zeros(0, np.int64)]

@@ -27,6 +27,7 @@ class RankedLane(Lane):
         assert place.door is not None
         self.door = place.door
         self.algorithm = place.algorithm  # a name of the registry, or "auto" until the first row
+        self.deletions = place.timed and place.deletions  # where rows count, those without a score are known by their number
         self.structure: Ranked
         self.reported: Tops  # what each query's last result rows amount to
         self.live: LiveRows
@@ -38,7 +39,8 @@ class RankedLane(Lane):
 
     def admits(self, place: Place) -> bool:
         """Not once rows have come; not where a structure serves one query."""
-        return not self.started and (self.algorithm == "auto" or load(self.algorithm).shares)
+        alone = self.door.above is not None or (self.algorithm != "auto" and not load(self.algorithm).shares)
+        return not self.started and not alone
 
     def join(self, place: Place) -> None:
         self.members.append(place.member)
@@ -53,7 +55,7 @@ class RankedLane(Lane):
         self.structure = build(self.algorithm, plan)
         self.reported = Tops(*(array.copy() for array in self.structure.tops))
         k = None if self.structure.deletes else plan.largest_k
-        self.live = LiveRows(k, by_arrival=self.kind == "count")
+        self.live = LiveRows(k, by_arrival=self.kind == "count", unscored=self.deletions)
         self.started = True
 
     @abstractmethod

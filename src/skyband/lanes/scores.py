@@ -48,9 +48,12 @@ class ScoresLane(CrowdLane):
 
     def _open(self, door: Door) -> None:
         if door not in self._names:
-            self._names[door] = f"score {self._named}"
-            self._named += 1
-            self.structure.add_attribute(self._names[door])
+            self._call(door, self._named)
+
+    def _call(self, door: Door, number: int) -> None:
+        self._names[door] = f"score {number}"
+        self._named = max(self._named, number + 1)
+        self.structure.add_attribute(self._names[door])
 
     def cancel(self, at: int) -> None:
         super().cancel(at)
@@ -73,7 +76,7 @@ class ScoresLane(CrowdLane):
         return {**header, "asking": [asking.index(name) for name in self._names.values()]}, arrays
 
     def _prepare(self, places: list[Place], header: dict[str, Any]) -> None:
-        for at in header["asking"]:  # a member that asks for the score, for each
+        for at, name in zip(header["asking"], header["attributes"], strict=True):  # a member that asks for the score, for each
             door = places[at].door
             assert door is not None
-            self._open(door)
+            self._call(door, int(name.removeprefix("score ")))  # some scores may have left: names are not in a row

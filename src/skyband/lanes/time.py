@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.algorithms.contract import Plan
+from skyband.algorithms.contract import Answers, Plan
 from skyband.changes import NO_EVENTS, Emitted
-from skyband.kernels.tables import Ceilings, Panes
+from skyband.kernels.tables import Ceilings, Panes, Windows
 from skyband.lanes.base import NEVER, Place, Rows
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.ranked import RankedLane
+from skyband.rows import united
 from skyband.schedule import cut_panes, in_order_of_end, time_panes, time_windows
 
 
@@ -39,7 +40,7 @@ class TimeLane(RankedLane):
         return max(member.size for member in self.members)
 
     def _plan(self) -> Plan:
-        return Plan(tuple(m.query.k for m in self.members), None, None)
+        return Plan(tuple(m.query.k for m in self.members), None, None, whole=self.door.above is not None)
 
     def take(self, rows: Rows) -> tuple[Emitted, np.ndarray]:
         assert rows.times is not None
@@ -57,6 +58,8 @@ class TimeLane(RankedLane):
         """Hold rows until their slide closes; `late` marks those whose slide has closed already."""
         kept = np.isnan(scores)
         np.logical_not(kept, out=kept)
+        if self.deletions:
+            kept[:] = True
         if late is not None:
             on_time = time[~late]
             kept &= ~late
@@ -114,6 +117,45 @@ class TimeLane(RankedLane):
         self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
         self.live.extend(begin, seq, scores, walk.places, self._reach())
         return emitted, resolved
+
+    def delete(self, seq: np.ndarray) -> tuple[Emitted, np.ndarray]:
+        self.open.drop(seq)
+        ordinals, seqs = self.live.since(self._first_of(self._widest))
+        gone = ordinals[np.isin(seqs, seq)]
+        if len(gone) == 0:
+            return NO_EVENTS, NO_EVENTS.ordinal
+        query = [
+            q
+            for q, count in enumerate(self.structure.tops.count)
+            if np.isin(self.structure.tops.ordinal[q, :count], gone).any()
+        ]
+        first = [self._first_of(self.members[q].size) for q in query]
+        asked = len(query)
+        number, end = np.full(asked, self.closed // self.slide), np.full(asked, self.fed)
+        windows = Windows(np.array(query, np.int64), number, np.array(first, np.int64), end, np.ones(asked, bool))
+        results = self.structure.delete(gone, windows)
+        emitted = NO_EVENTS
+        if asked and any(member.emission != 0 for member in self.members):
+            emitted = self._told([(windows, Answers(0, asked, results))], windows)
+        resolved = self._resolve(emitted.ordinal, self.fed, seqs)
+        top_ordinal = np.unique(self._in_tops())
+        self.top_seq, self.top_ordinal = self._resolve(top_ordinal, self.fed, seqs), top_ordinal
+        return emitted, resolved
+
+    def _first_of(self, size: int) -> int:
+        """The first row of the last window of that size."""
+        return int(np.append(self.pane_begin, self.fed)[np.searchsorted(self.pane_time, self.closed - size)])
+
+    def _held(self) -> np.ndarray:
+        """Arrival numbers of the rows in the last window of any query."""
+        return self.live.since(self._first_of(max(member.size for member in self.members if member.active)))[1]
+
+    def live_rows(self, base: int, seen: int) -> np.ndarray:
+        held = np.unique(self._held())
+        return united([held[held.searchsorted(base) :], self.open.seqs(base)])
+
+    def holds(self, seq: np.ndarray) -> np.ndarray:
+        return np.isin(seq, self._held()) | np.isin(seq, self.open.seqs(0))
 
     def _reach(self) -> int:
         return int(self.pane_begin[0]) if len(self.pane_begin) else self.fed
