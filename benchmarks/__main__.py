@@ -153,7 +153,7 @@ def spark_command(
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="about a minute, rougher figures; not for rivals")] = False,
     queries: Annotated[str, typer.Option(help="for queries: how many, as in 1,1000")] = "",
-    windows: Annotated[str, typer.Option(help="for queries: of rows or of time, which hold the same here")] = "rows",
+    windows: Annotated[str, typer.Option(help="for queries: of time or of rows, which hold the same here")] = "time",
     rate: Annotated[int, typer.Option(min=1000, help="for latency: rows a second")] = 50_000,
 ) -> None:
     """skyband on Spark beside Spark's own ways, a hand-written one and Flink; many queries, cores, skew, latency."""
@@ -161,7 +161,7 @@ def spark_command(
 
     if what != "rivals":
         title, measured = figures_of(what, quick, queries, windows, rate)
-        _show(title, f"spark-{what}{'-time' if windows == 'time' else ''}{'-quick' if quick else ''}", measured)
+        _show(title, f"spark-{what}{'-rows' if windows == 'rows' else ''}{'-quick' if quick else ''}", measured)
     elif check:
         compare(console, settings, scores, systems)
     else:

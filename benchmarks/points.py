@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, process_time
 
 import numpy as np
 
@@ -21,8 +23,9 @@ _NAMES = "abcdef"
 
 def points(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
     """Figures of the spatial family that the promised numbers do not have."""
-    yield from crossing(say, 10**5 if quick else 10**6)
-    yield ten_thousand(say, 10**5 if quick else 10**6)
+    size = 10**5 if quick else 10**6
+    yield from ten_thousand(say, size)  # first: what the process holds is measured
+    yield from crossing(say, size)
 
 
 def crossing(say: Callable[[str], None], size: int) -> Iterator[Figure]:
@@ -38,7 +41,7 @@ def crossing(say: Callable[[str], None], size: int) -> Iterator[Figure]:
                 usual = resolution(size, dimensions)
                 crowds = {"grid": _crowd(weights, k, size, usual), "scan": _crowd(weights, k, size, 1)}
                 taken = _side_by_side(crowds, dimensions, size)
-                named, options = settled(choose_crowd(queries, dimensions, k, True) or "")
+                named, options = settled(choose_crowd(queries) or "")
                 assert named.name == "sma" and options["spare"] == SPARE
                 chosen = "scan" if options.get("grid") == 1 else "grid"
                 detail = ", ".join(f"{name} {1e3 * seconds:.2f} ms a cycle" for name, seconds in taken.items())
@@ -56,8 +59,8 @@ def _crowd(weights: np.ndarray, k: int, size: int, grid: int) -> Crowd:
 
 
 def _side_by_side(crowds: dict[str, Crowd], dimensions: int, size: int) -> dict[str, float]:
-    """Seconds a cycle of each, windows full, the same rows for all in turns; the slowest third of the cycles, in which
-    others were at work on the machine, left out."""
+    """Seconds of the processor a cycle of each, windows full, the same rows for all in turns; the slowest third of the
+    cycles, in which others were at work on the machine, left out."""
     generator = np.random.default_rng(8)
     for _ in range(11):
         rows = generator.random((dimensions, size // 10))
@@ -67,9 +70,9 @@ def _side_by_side(crowds: dict[str, Crowd], dimensions: int, size: int) -> dict[
     for _ in range(CYCLES):
         rows = generator.random((dimensions, size // 100))
         for name, crowd in crowds.items():
-            begin = perf_counter()
+            begin = process_time()
             _push(crowd, rows)
-            taken[name].append(perf_counter() - begin)
+            taken[name].append(process_time() - begin)
     return {name: float(np.mean(sorted(seconds)[: 2 * CYCLES // 3])) for name, seconds in taken.items()}
 
 
@@ -80,25 +83,43 @@ def _push(crowd: Crowd, rows: np.ndarray) -> None:
         emit(query, ends, 0, len(query), results, unheard, crowd.tops, Emitted.room(0))
 
 
-def ten_thousand(say: Callable[[str], None], size: int) -> Figure:
-    """Memory and speed of 10⁴ queries through a monitor."""
-    queries, dimensions, k, arrivals = 10**4, 4, 20, size // 100
-    say("10⁴ linear queries")
+def ten_thousand(say: Callable[[str], None], size: int) -> Iterator[Figure]:
+    """Memory and speed of 10⁴ queries through a monitor: the best twenty rows, and all above a bound that about twenty rows
+    of a window reach; over rows that count, and over time."""
+    for kind in ("TopK", "Threshold"):
+        for window in ("rows", "time"):
+            what = f"10⁴ linear {kind} queries, d=4, N={size:,} ({window}), 20 rows each, changes"
+            say(what)
+            rate, stats, held = _pushed(kind, window, size)
+            detail = f"{stats['bytes'] / 1e6:.0f} MB in the structure, {stats['bytes_per_query'] / 1e3:.1f} kB a query"
+            yield Figure(what, "arrivals a second", 1e5, rate, "", False, f"{detail}; {stats['algorithm']}, {stats['search']}")
+            yield Figure(what, "what the process holds", 1e3, held / 1e6, "MB")
+
+
+def _pushed(kind: str, window: str, size: int) -> tuple[float, dict[str, int], int]:
+    """Arrivals a second once the window is full, what `stats` says of a query, and bytes of the process then."""
+    queries, names, arrivals = 10**4, _NAMES[:4], size // 100
     generator = np.random.default_rng(9)
-    names = _NAMES[:dimensions]
-    asked = [
-        sb.TopK(name=f"q{i}", k=k, score=sb.linear(dict(zip(names, one, strict=True))), window=sb.CountWindow(size, arrivals))
-        for i, one in enumerate(generator.random((queries, dimensions)).tolist())
-    ]
-    monitor = sb.Monitor(asked)
-    for _ in range(11):
-        monitor.push(dict(zip(names, generator.random((dimensions, size // 10)), strict=True)))
-    begin = perf_counter()
-    for _ in range(CYCLES):
-        monitor.push(dict(zip(names, generator.random((dimensions, arrivals)), strict=True)))
-    rate = CYCLES * arrivals / (perf_counter() - begin)
-    stats = monitor.stats("q0")
-    detail = (
-        f"{stats['bytes'] / 1e6:.0f} MB in the structure, {stats['bytes'] / queries / 1e3:.1f} kB a query; {stats['algorithm']}"
-    )
-    return Figure(f"10⁴ linear queries, d=4, N={size:,}, k=20, changes", "arrivals a second", 1e5, rate, "", False, detail)
+    weights = generator.random((queries, len(names)))
+    bounds = _reached(weights, generator.random((len(names), 20_000)), 1 + 20_000 * 20 // size)
+    asked: list[sb.TopK | sb.Threshold] = []
+    for number, one in enumerate(weights.tolist()):
+        given = {"name": f"q{number}", "score": sb.linear(dict(zip(names, one, strict=True)))}
+        given["window"] = sb.CountWindow(size, arrivals) if window == "rows" else sb.TimeWindow(size, arrivals)
+        asked.append(sb.TopK(k=20, **given) if kind == "TopK" else sb.Threshold(above=float(bounds[number]), **given))
+    monitor = sb.Monitor(asked, time="t" if window == "time" else None)
+    seconds = 0.0
+    for cycle in range(110 + CYCLES):
+        rows = dict(zip(names, generator.random((len(names), arrivals)), strict=True))
+        rows["t"] = np.arange(cycle * arrivals, (cycle + 1) * arrivals)
+        begin = perf_counter()
+        monitor.push(rows)
+        seconds += (perf_counter() - begin) * (cycle >= 110)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return CYCLES * arrivals / seconds, dict(monitor.stats("q0")), pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _reached(weights: np.ndarray, rows: np.ndarray, number: int) -> np.ndarray:
+    """The scores that so many of the rows reach, a few queries at a time: the process is to hold little else."""
+    blocks = np.array_split(weights, 100)
+    return np.concatenate([np.partition(block @ rows, -number, axis=1)[:, -number] for block in blocks])
