@@ -18,8 +18,8 @@ the best. Time over that of the cell's fastest algorithm in a whole run, before 
 
 Since then `sap` takes a third to a half of its time, and `shared` passes over windows without a change together, takes rows
 that leave from the top without looking for them, and reads runs of equal scores from their newest row. For the best row alone
-(k = 1) `sap` is the faster one from slides of ten rows on, up to 5 times on network connections, and `shared` below. The choice
-is within 1.3 of the best in 214 of 220 cells now.
+(k = 1) `sap` is the faster one from slides of a hundred rows on in windows of 10⁵, up to 5 times on network connections; in
+windows of 10⁶ only where a slide is a good part of the window, and `shared` is 1.2 to 1.4 times as fast elsewhere.
 Where only the last window of a push is asked for, `shared` passes over most rows unread.
 """
 
@@ -27,7 +27,9 @@ from __future__ import annotations
 
 from skyband.algorithms.contract import Plan
 
-LONG_SLIDE = 10  # rows from which on `sap` finds the best row of each window faster
+LONG_SLIDE = 100  # rows from which on `sap` finds the best row of each window faster,
+LARGE_WINDOW = 500_000  # rows from which on it does so only where
+FEW_SLIDES = 20  # or fewer make a window
 _NEAR_IN_BOXES, _FAR_IN_BOXES = 22_000, 11_000  # rows of a window from which on boxes cost less than a scan
 MANY = 16  # distinct scores from which on they form a crowd instead of having a structure each
 MANY_BOUNDS = 4  # distinct scores or bounds of threshold queries from which on they do
@@ -37,8 +39,10 @@ SPARE = 0.5  # of k: rows more than k that a search finds; a half makes searches
 
 def choose(plan: Plan, told: bool) -> str:
     """The name of the algorithm to use for a plan. `told`: every window's answer is, of some query."""
-    best_alone = told and plan.ks == (1,)
-    return "sap" if best_alone and plan.slides is not None and plan.slides[0] >= LONG_SLIDE else "shared"
+    if not told or plan.ks != (1,) or plan.sizes is None or plan.slides is None:
+        return "shared"
+    size, slide = plan.sizes[0], plan.slides[0]
+    return "sap" if slide >= LONG_SLIDE and (size < LARGE_WINDOW or size <= FEW_SLIDES * slide) else "shared"
 
 
 def choose_crowd(scores: int) -> str | None:
