@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -112,6 +116,49 @@ def test_durations_in_every_spelling_mean_the_same() -> None:
         monitor = sb.Monitor([best(1, sb.TimeWindow(size, slide=slide))], time="ts")
         results.append([monitor.push(batch), monitor.flush()])
     assert all(result == results[0] for result in results) and results[0][0].num_rows > 0
+
+
+NANOSECONDS = """
+import sys
+class NotInstalled:
+    def find_spec(self, name, path, target=None):
+        if name == "pandas":
+            raise ImportError(name)
+sys.meta_path.insert(0, NotInstalled())
+import numpy as np, pyarrow as pa, skyband as sb
+def monitor():
+    return sb.Monitor([sb.TopK(name="q", k=1, score="x", window=sb.TimeWindow("10 ns", slide="5 ns"))], time="t")
+def batch(*times):
+    return pa.table({"t": pa.array(times, pa.timestamp("ns", "UTC")), "x": [1.0] * len(times)})
+one, early = monitor(), monitor()
+one.push(batch(7, 1003))
+assert one.watermark == np.datetime64(1003, "ns"), one.watermark
+assert one.advance(pa.scalar(1011, pa.timestamp("ns", "UTC"))).num_rows
+assert one.watermark == np.datetime64(1011, "ns")
+one.advance(np.datetime64(2000, "ns"))
+assert one.watermark.microsecond == 2 and str(one.watermark.tzinfo) == "UTC"
+early.advance(pa.scalar(2007, pa.timestamp("ns")))
+early.save(sys.argv[1])
+early = sb.Monitor.load(sys.argv[1])
+early.push(batch(2001))
+assert (early.watermark, early.stats("q")["late"]) == (np.datetime64(2007, "ns"), 1), early.watermark
+print("read")
+"""
+
+
+def test_nanoseconds_need_no_pandas(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", NANOSECONDS, tmp_path / "state"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("read\n", "")
+
+
+def test_nanoseconds_of_pandas() -> None:
+    monitor = sb.Monitor([best(1, sb.TimeWindow("10 ns", slide="5 ns"))], time="t")
+    monitor.push({"t": pa.array([1003], pa.timestamp("ns")), "x": [1.0]})
+    assert monitor.watermark == pd.Timestamp(1003, unit="ns")
+    monitor.advance(pd.Timestamp(1011, unit="ns"))
+    assert monitor.watermark == pd.Timestamp(1011, unit="ns")
 
 
 # --- nothing at all ------------------------------------------------------------------------------------------

@@ -67,3 +67,15 @@ def test_it_is_said_when_every_row_is_scored(score: Any, algorithm: str, search:
     assert monitor.stats("q")["search"] == search
     monitor.cancel("late")
     assert monitor.stats("q")["search"] == search
+
+
+def test_the_rows_kept_whole_are_told_of_the_monitor() -> None:
+    monitor = sb.Monitor([asked("a", "x", "strict"), asked("b", "y", "strict")])
+    assert [monitor.stats("a")[key] for key in ("rows_kept", "payload_bytes")] == [0, 0]
+    monitor.push(ROWS | {"long": ["text" * 100] * 4000})
+    monitor.shrink()
+    told = monitor.stats("a")
+    assert told["rows_kept"] == monitor.stats("b")["rows_kept"] < 1000
+    assert told["payload_bytes"] == monitor.stats("b")["payload_bytes"] >= 400 * told["rows_kept"]
+    assert max(told["candidates"], monitor.stats("b")["candidates"]) <= told["rows_kept"]
+    assert told["bytes"] < told["payload_bytes"]

@@ -297,6 +297,17 @@ def test_results_and_stats_carry_the_bound_of_what_is_not_exact() -> None:
     assert monitor.stats("any")["algorithm"] == "hybrid(sigma=0.02)"
     assert "missed_at_most" not in monitor.stats("exact") and "missed_at_most" not in monitor.stats("near1")
     assert sb.Monitor([queries[1]]).push(points(10)).schema.metadata is None
+    for name in ("near0", "any"):
+        assert json.loads(monitor.top(name).schema.metadata[BOUNDS]) == {name: bounds[name]}
+    for name in ("near1", "exact"):
+        assert monitor.top(name).schema.metadata is None
+
+
+def test_a_top_carries_its_bound_before_rows_come_and_where_nothing_else_is_told() -> None:
+    monitor = sb.Monitor([near(0, "probabilistic", error=0.01, emit="none")])
+    assert json.loads(monitor.top("near0").schema.metadata[BOUNDS]) == {"near0": 0.0}
+    monitor.push(points(4000))
+    assert json.loads(monitor.top("near0").schema.metadata[BOUNDS]) == {"near0": 0.01 * 4000 / 500}
 
 
 def test_a_probabilistic_query_misses_fewer_than_its_bound_on_random_order() -> None:

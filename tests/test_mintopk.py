@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import skyband as sb
 import streams
 from harness import answers_of, feed, plan_of
 from skyband.algorithms import build
@@ -106,3 +108,35 @@ def test_candidates_are_bounded_as_the_paper_says() -> None:
             algorithm = build("mintopk", plan_of((size, slide, k)))
             feed(algorithm, scores)
             assert algorithm.candidates <= size * k / max(slide, k), (shape, size, slide, k)
+
+
+@pytest.mark.parametrize("window", [sb.CountWindow(10**12), sb.CountWindow(2**61), sb.CountWindow(2**61, slide=3)])
+def test_a_window_far_larger_than_the_stream_takes_memory_for_the_stream(window: sb.CountWindow) -> None:
+    monitor = sb.Monitor([sb.TopK(name=name, k=3, score="x", window=window, algorithm=name) for name in ("mintopk", "oracle")])
+    rng = np.random.default_rng(5)
+    for rows in (1, 7, 1000):
+        monitor.push({"x": rng.integers(0, 50, rows)})
+        assert monitor.top("mintopk") == monitor.top("oracle")
+    assert monitor.stats("mintopk")["bytes"] < 10**5
+
+
+@pytest.mark.parametrize("window", [sb.TimeWindow(10**12, slide=1), sb.TimeWindow(2**58, slide=1)])
+def test_more_windows_at_a_time_than_there_is_memory_for_are_refused(window: sb.TimeWindow) -> None:
+    """Rows may come at times that far apart."""
+    monitor = sb.Monitor([sb.TopK(name="kept", k=1, score="x", window=sb.CountWindow(3))], time="t")
+    monitor.push({"t": [1], "x": [1.0]})
+    monitor.add(sb.TopK(name="far", k=1, score="x", window=window, algorithm="mintopk"))
+    with pytest.raises(sb.QueryError, match="not memory enough to answer 'far'"):
+        monitor.push({"t": [2], "x": [2.0]})
+    monitor.cancel("far")
+    assert monitor.push({"t": [2], "x": [2.0]}).column("seq").to_pylist() == [0, 1]
+
+
+def test_windows_of_time_that_lie_far_apart() -> None:
+    window = sb.TimeWindow(10**6, slide=1)
+    monitor = sb.Monitor(
+        [sb.TopK(name=name, k=2, score="x", window=window, algorithm=name) for name in ("mintopk", "oracle")], time="t"
+    )
+    for times in ([5, 6, 90], [600_000, 1_000_006], [1_600_000, 9_000_000], [9_000_001]):
+        monitor.push({"t": times, "x": [float(t % 7) for t in times]})
+        assert monitor.top("mintopk") == monitor.top("oracle")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -199,8 +201,11 @@ OTHER_BATCHES: dict[str, tuple[Any, str]] = {
     "new column": ({**GOOD[1], "more": [1, 2, 3]}, "'more'"),
     "column missing": ({name: GOOD[1][name] for name in ("t", "x", "n")}, "'tag'"),
     "score column missing": ({name: GOOD[1][name] for name in ("t", "n", "tag")}, "'x'"),
-    "column retyped": ({**GOOD[1], "n": [1.5, 2.5, 3.5]}, "'n'"),
+    "column retyped": ({**GOOD[1], "n": [1.5, 2.5, 3.5]}, "'n' was int64 in earlier batches and is double in this one; begin"),
+    "fractions that are none": ({**GOOD[1], "n": [1.0, 2.0, 3.0]}, "push it as double from the first batch on"),
+    "whole numbers for fractions": ({**GOOD[1], "x": [1, 2, 3]}, "'x' was double"),
     "score retyped": ({**GOOD[1], "x": ["4", "5", "6"]}, "'x'"),
+    "a column that cannot be": ({**GOOD[1], "tag": [["a"], ["b"], ["c"]]}, "'tag' was string"),
     "time retyped": ({**GOOD[1], "t": NOW}, "'t'"),
     "time null": ({**GOOD[1], "t": [100, None, 102]}, "'t'"),
     "uneven": ({**GOOD[1], "n": [1]}, "length"),
@@ -333,15 +338,61 @@ def test_advance_needs_a_moment_of_the_time_column(wrong: Any) -> None:
     assert asked.push({"t": [1, 5], "x": [2.0, 3.0]}).column("seq").to_pylist() == [1, 0]
 
 
-@pytest.mark.parametrize("wrong", ["tomorrow", None, 2.5, NOW[0]])
-def test_an_early_advance_that_cannot_be_read_does_not_spoil_the_monitor(wrong: Any) -> None:
-    """Before the first batch the time column's type is not known: the mistake may show with that batch, once."""
+@pytest.mark.parametrize("wrong", ["tomorrow", None, 2.5, True, np.datetime64("NaT"), pa.scalar(None, pa.timestamp("ns"))])
+def test_what_is_no_time_is_refused_before_the_first_row(wrong: Any) -> None:
     asked = monitor(time="t", window=TIME)
-    with pytest.raises(sb.SkybandError):
+    with pytest.raises(sb.SchemaError, match=r"advance\(\) cannot read .* as a time"):
         asked.advance(wrong)
+    asked.push({"t": [1], "x": [1.0]})
+    assert asked.flush().column("seq").to_pylist()[0] == 0
+
+
+def test_an_early_advance_of_another_kind_of_time_is_named_once() -> None:
+    """Before the first batch the time column's type is not known: the mistake shows with that batch."""
+    asked = monitor(time="t", window=TIME)
+    asked.advance(NOW[0])
+    with pytest.raises(sb.SchemaError, match=r"advance\(\) was called before the first row.*'t' \(int64\)"):
         asked.push({"t": [1], "x": [1.0]})
     asked.push({"t": [1], "x": [1.0]})
     assert asked.flush().column("seq").to_pylist()[0] == 0
+
+
+def test_a_first_batch_refused_for_something_else_keeps_an_early_advance() -> None:
+    asked = monitor(time="t", window=TIME)
+    asked.advance(100)
+    with pytest.raises(sb.SchemaError, match="null"):
+        asked.push({"t": [None, 1], "x": [1.0, 2.0]})
+    asked.push({"t": [1], "x": [1.0]})
+    assert (asked.watermark, asked.stats("q")["late"]) == (100, 1)
+
+
+def test_lateness_needs_a_time_column() -> None:
+    with pytest.raises(sb.QueryError, match=r"lateness='5 seconds' means nothing without a time column"):
+        sb.Monitor([], lateness="5 seconds")
+    sb.Monitor([], lateness=0)
+    sb.Monitor([], lateness="0 s")
+
+
+@pytest.mark.parametrize("kind", [sb.TopK, sb.Threshold, sb.TopKPairs])
+def test_a_region_belongs_to_its_query(kind: Any) -> None:
+    """A frozen query can be hashed, pickled and written down, whatever becomes of the dict it was made with."""
+    own = {
+        sb.TopK: {"k": 2, "score": "x"},
+        sb.Threshold: {"above": 1, "score": "x"},
+        sb.TopKPairs: {"k": 2, "score": "a.x - b.x"},
+    }
+    region: dict[str, Any] = {"x": (0, None), "y": (1, 2)}
+    query = kind(name="q", window=sb.CountWindow(3), where=region, **own[kind])
+    same = kind(name="q", window=sb.CountWindow(3), where=dict(reversed(region.items())), **own[kind])
+    region["x"] = (5, 6)
+    assert query.where == {"x": (0.0, None), "y": (1.0, 2.0)} != region
+    assert repr(query.where) == "{'x': (0.0, None), 'y': (1.0, 2.0)}"
+    assert query == same == pickle.loads(pickle.dumps(query)) and len({query, same}) == 1
+    with pytest.raises(TypeError):
+        query.where["x"] = (5, 6)
+    written = json.loads(json.dumps(query.to_json()))
+    assert written["where"] == {"x": [0.0, None], "y": [1.0, 2.0]}
+    assert (kind.from_json(written) if kind is sb.TopKPairs else kind.from_json(written, {})) == query
 
 
 def state_file(folder: Path) -> tuple[Path, bytes]:
@@ -397,9 +448,3 @@ def test_a_single_query_needs_no_list() -> None:
 def test_what_is_no_query_is_refused_as_such(given: Any) -> None:
     with pytest.raises(sb.QueryError, match="expected a query such as TopK"):
         sb.Monitor(given)
-
-
-def test_whole_tops_are_not_folded() -> None:
-    tops = monitor(emit="snapshots").push({"x": [3.0, 1.0]})
-    with pytest.raises(sb.SchemaError, match="whole tops already"):
-        sb.fold(tops)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from numbers import Real
 from typing import Any
@@ -12,6 +13,38 @@ from skyband.window import CountWindow, Duration, TimeWindow, Window
 ORDERS = ("desc", "asc")
 EMISSIONS = ("changes", "snapshots", "arrivals", "none")
 MOST_OF_TIME = 1_000_000  # rows or objects in the answer of a time window
+
+
+class Bounds(Mapping[str, tuple[float | None, float | None]]):
+    """A region as a query holds it: reads, compares and prints like the dict it was given as, hashes, and does not change."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._ends = {name: tuple(None if end is None else float(end) for end in span) for name, span in given.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._ends[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ends)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._ends.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._ends)
+
+
+def frozen_where(where: Any) -> Any:
+    """A query's `where` that nobody else can change."""
+    return Bounds(where) if isinstance(where, Mapping) else where
+
+
+def where_to_json(where: Any) -> Any:
+    """The same as JSON-able values."""
+    return dict(where) if isinstance(where, Mapping) else where
 
 
 def check_asked(name: Any, window: Any, **choices: tuple[Any, tuple[str, ...]]) -> None:

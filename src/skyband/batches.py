@@ -57,25 +57,55 @@ def _plain(table: pa.Table) -> pa.Table:
     for place, field in enumerate(table.schema):
         plain = _plain_type(field.type)
         if plain != field.type or not field.nullable:
-            table = table.set_column(place, pa.field(field.name, plain), table.column(place).cast(plain))
+            table = table.set_column(place, pa.field(field.name, plain), _cast(field, table.column(place), plain))
     return table
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type a column is kept as: dictionaries are decoded (they differ from batch to batch), views laid out."""
-    if pa.types.is_dictionary(kind):
-        return _plain_type(kind.value_type)
-    if pa.types.is_string_view(kind):
+def _cast(field: pa.Field, column: pa.ChunkedArray, plain: pa.DataType) -> pa.ChunkedArray:
+    """The column laid out first, then decoded: Arrow cannot decode a dictionary of views."""
+    try:
+        return column.cast(_plain_type(field.type, decoded=False)).cast(plain)
+    except pa.ArrowException as problem:
+        raise SchemaError(
+            f"the column {field.name!r} ({field.type}) cannot be kept as {plain}: {problem}; cast or drop it before pushing"
+        ) from problem
+
+
+def _plain_type(kind: pa.DataType, *, decoded: bool = True) -> pa.DataType:
+    """The type a column is kept as, on every level: dictionaries are decoded (they differ from batch to batch), views of
+    texts laid out; the latter alone, unless `decoded`."""
+    types = pa.types
+
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(_plain_type(field.type, decoded=decoded))
+
+    if types.is_dictionary(kind):
+        values = _plain_type(kind.value_type, decoded=decoded)
+        return values if decoded else pa.dictionary(kind.index_type, values, kind.ordered)
+    if types.is_string_view(kind):
         return pa.string()
-    return pa.binary() if pa.types.is_binary_view(kind) else kind
+    if types.is_binary_view(kind):
+        return pa.binary()
+    if types.is_list(kind):
+        return pa.list_(inner(kind.value_field))
+    if types.is_large_list(kind):
+        return pa.large_list(inner(kind.value_field))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(inner(kind.value_field), kind.list_size)
+    if types.is_map(kind):
+        return pa.map_(inner(kind.key_field), inner(kind.item_field), kind.keys_sorted)
+    return pa.struct([inner(field) for field in kind]) if types.is_struct(kind) else kind
 
 
 def check_keepable(table: pa.Table) -> None:
-    """SchemaError when a column is of a type whose rows cannot be picked out and kept."""
+    """SchemaError when a column is of a type whose rows cannot be kept, picked out and put beside others: tried with one."""
     for name, column in zip(table.column_names, table.columns, strict=True):
+        row = pa.table({name: column.slice(0, 1)})
         try:
-            column.slice(0, 1).take(pa.array([0]))
-        except pa.ArrowNotImplementedError as problem:
+            other = pa.table({f"not {name}": [0]})  # its row is null where this one is not
+            both = pa.concat_tables([row.schema.empty_table(), other, row], promote_options="default")
+            both.combine_chunks().take(pa.array([1, 0]))
+        except pa.ArrowException as problem:
             raise SchemaError(
                 f"rows of the column {name!r} ({column.type}) cannot be kept; cast or drop it before pushing"
             ) from problem
@@ -113,10 +143,21 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
             if not pa.types.is_null(found):
                 raise SchemaError(
                     f"the column {field.name!r} was {field.type} in earlier batches and is {found} in this one; "
-                    f"cast it to {field.type} before pushing"
+                    f"{_remedy(table.column(place), field.type)}"
                 )
             table = table.set_column(place, field, pa.nulls(len(table), field.type))
     return table.cast(schema)
+
+
+def _remedy(column: pa.ChunkedArray, wanted: pa.DataType) -> str:
+    """What to do about a column of another type than `wanted`, so that no value is lost."""
+    fractions = pa.types.is_floating(column.type) and not pa.types.is_floating(wanted)
+    try:
+        if not fractions and column.cast(wanted) is not None:
+            return f"cast it to {wanted} before pushing"
+    except pa.ArrowException:  # not all values fit
+        pass
+    return f"begin anew and push it as {column.type} from the first batch on: {wanted} does not hold all its values"
 
 
 def with_types_for_nulls(known: pa.Schema, found: pa.Schema) -> pa.Schema:

@@ -6,6 +6,7 @@ was part of it. Leaves come before enters; enters come by rank.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,29 +66,60 @@ def row_column_names(names: list[str], taken: tuple[str, ...] = RESULT_COLUMNS) 
     return result
 
 
-def fold(changes: pa.Table, top: pa.Table | None = None) -> pa.Table:
+def fold(changes: pa.Table, top: pa.Table | None = None, *, queries: Iterable[str] | None = None) -> pa.Table:
     """Apply change rows (of `emit="changes"`) to a current top: the rows of every query's top-k after them.
 
-    `top` is what an earlier `fold` returned; None stands for the beginning of the stream.
+    `top` is what an earlier `fold` returned; None stands for the beginning of the stream. A query that is cancelled has no
+    more changes: its rows stay, unless `queries` names those to keep, as in `fold(changes, top, queries=monitor.queries)`.
 
     >>> import skyband as sb
     >>> monitor = sb.Monitor([sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(2))])
     >>> fold(monitor.push({"x": [1.0, 3.0, 2.0]})).column("x").to_pylist()
     [3.0]
     """
-    if top is not None:
-        changes = pa.concat_tables([top, changes])
+    for table in (changes,) if top is None else (changes, top):
+        if missing := [name for name in ("query", "event") if name not in table.column_names]:
+            raise SchemaError(
+                f"fold takes result rows; a table without the column {missing[0]!r} has none: {table.column_names}"
+            )
+    changes = _joined(top, changes)
     events = changes.column("event")
     if "top" in events.unique().to_pylist():
         raise SchemaError('fold takes the rows of emit="changes"; rows of emit="snapshots" are whole tops already')
     keys = _identities(changes)
+    kept = None if queries is None else set(queries)
     present: dict[tuple[Any, ...], int] = {}
     for place, (key, event) in enumerate(zip(keys, events.to_pylist(), strict=True)):
-        if event == "enter":
+        if event == "enter" and (kept is None or key[0] in kept):
             present[key] = place
         else:
             present.pop(key, None)
     return changes.take(pa.array(list(present.values()), pa.int64()))
+
+
+def _joined(top: pa.Table | None, changes: pa.Table) -> pa.Table:
+    """Both tables as one. Columns come with the first rows, and with queries of another kind."""
+    if top is None or len(top) == 0:
+        return changes
+    if len(changes) == 0:
+        return top
+    if ("window_end_time" in top.column_names) != ("window_end_time" in changes.column_names):
+        top, changes = _times_apart(top), _times_apart(changes)
+    try:
+        return pa.concat_tables([top, changes], promote_options="default")
+    except pa.ArrowException as problem:
+        raise SchemaError(f"fold takes result rows of one monitor, and these have other columns: {problem}") from problem
+
+
+def _times_apart(results: pa.Table) -> pa.Table:
+    """The same, with window ends that are timestamps where they stand beside those of count windows."""
+    ends = results.column("window_end")
+    if "window_end_time" in results.column_names or not pa.types.is_timestamp(ends.type):
+        return results
+    place = results.column_names.index("window_end")
+    return results.set_column(place, "window_end", pa.nulls(len(results), pa.int64())).add_column(
+        place + 1, "window_end_time", ends
+    )
 
 
 def _identities(results: pa.Table) -> list[tuple[Any, ...]]:

@@ -84,23 +84,30 @@ class Clock:
         return time
 
     def moment(self, value: Any) -> int:
-        """A single time (an integer, datetime, numpy or pandas timestamp) as the column counts it."""
+        """A single time (an integer, datetime, numpy, pandas or Arrow timestamp) as the column counts it."""
         given = value
         try:
-            if isinstance(value, pa.Scalar):
-                value = value.as_py()
+            value = plain_moment(value)
             if self.is_timestamp:
                 if not isinstance(value, datetime | np.datetime64):
                     raise TypeError("give a datetime")
                 moment = pa.scalar(value, self.type) if isinstance(value, datetime) else pa.scalar(value).cast(self.type)
                 return self._reachable(int(moment.cast(pa.int64()).as_py()))
-            if isinstance(value, bool) or not hasattr(value, "__index__"):
+            if isinstance(value, datetime | np.datetime64):
                 raise TypeError("give an integer")
             return self._reachable(value.__index__())
         except (pa.ArrowException, TypeError, OverflowError) as problem:
             raise SchemaError(
                 f"cannot read {given!r} as a time of the column {self.column!r} ({self.type}): {problem}"
             ) from problem
+
+    def value_of(self, moment: int) -> Any:
+        """What `moment` gave, as a Python value; finer than a datetime can say, and without pandas: a numpy.datetime64."""
+        value = self.column_of(np.array([moment]))[0]
+        try:
+            return value.as_py()
+        except ValueError:
+            return np.datetime64(moment, self.type.unit)
 
     def check_end(self, end: int) -> None:
         """SchemaError when a window's end does not fit the column's type."""
@@ -115,6 +122,37 @@ class Clock:
     def column_of(self, times: np.ndarray, hidden: np.ndarray | None = None) -> pa.Array:
         """Whole numbers as values of the column's type, null where `hidden`."""
         return pa.array(times, pa.int64(), mask=hidden).cast(self.type)
+
+
+def plain_moment(value: Any) -> Any:
+    """A whole number, datetime or numpy.datetime64 that `value` is, or stands for; TypeError when it is no time."""
+    if isinstance(value, pa.Scalar):
+        # not as_py(), which needs pandas for nanoseconds
+        timed = pa.types.is_timestamp(value.type) and value.is_valid
+        value = np.datetime64(value.value, value.type.unit) if timed else value.as_py()
+    if isinstance(value, bool) or not (isinstance(value, datetime | np.datetime64) or hasattr(value, "__index__")):
+        raise TypeError("give an integer or a datetime")
+    if value != value:  # NaT
+        raise TypeError("it is no time")
+    return value
+
+
+def early_moment(value: Any) -> Any:
+    """What advance() is given before the first row, as far as it can be checked without the time column."""
+    try:
+        return plain_moment(value)
+    except TypeError as problem:
+        raise SchemaError(f"advance() cannot read {value!r} as a time: {problem}") from None
+
+
+def early_moments(clock: Clock, values: list[Any]) -> list[int]:
+    """What advance() was given then, as the time column of the first row counts it."""
+    try:
+        return [clock.moment(value) for value in values]
+    except SchemaError as problem:
+        raise SchemaError(
+            f"advance() was called before the first row with another kind of time: {problem}; now forgotten"
+        ) from None
 
 
 def watermarks_before(times: np.ndarray | None, watermark: int, allowed: int) -> np.ndarray | None:

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.batches import check_keepable, conform, to_table, with_types_for_nulls
-from skyband.clock import Clock, watermarks_before
-from skyband.errors import QueryError, SchemaError, StateError
+from skyband.clock import Clock, early_moment, early_moments, watermarks_before
+from skyband.errors import QueryError, StateError
 from skyband.keys import LiveKeys, read_keys
 from skyband.lanes import NEVER, Lane, Place, Rows, late_for_all
-from skyband.query import Query
+from skyband.query import Query, TopK
 from skyband.results import Part, ResultTable, top_table, with_bounds
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
@@ -52,7 +52,7 @@ class Monitor:
         for what, column in (("time", time), ("key", key)):
             if column is not None and (not isinstance(column, str) or not column):
                 raise QueryError(f"{what} must be the name of a column, got {column!r}")
-        self._time, self._lateness = time, lateness_of(lateness)
+        self._time, self._lateness = time, lateness_of(lateness, timed=time is not None)
         self._keys = LiveKeys(key) if key is not None else None
         self._queries: dict[str, Query] = {}
         self._waiting: list[Query] = []  # added, and no row has come since
@@ -132,15 +132,6 @@ class Monitor:
                     return lane, at
         raise AssertionError(name)
 
-    def _early_moments(self, clock: Clock | None) -> list[int]:
-        """What advance() said before the time column was known; said once: what cannot be read is reported, then
-        forgotten."""
-        try:
-            return [] if clock is None else [clock.moment(value) for value in self._early]
-        except SchemaError:
-            self._early = []
-            raise
-
     # -- rows ----------------------------------------------------------------------------------------------------
 
     def push(self, batch: Any) -> pa.Table:
@@ -164,7 +155,9 @@ class Monitor:
             check_keepable(table)
         clock = Clock(self._time, schema) if self._time is not None else None
         allowed = clock.length(self._lateness, "lateness") if clock is not None else 0
-        moments = self._early_moments(clock)
+        early, self._early = self._early, []  # what cannot be read is reported once, then forgotten
+        moments = early_moments(clock, early) if clock is not None else []
+        self._early = early
         times = clock.read(table) if clock is not None else None
         places = [self._place(query, schema, clock) for query in self._waiting]
         if schema != self._schema:  # a column that was all null has taken a type
@@ -292,7 +285,7 @@ class Monitor:
         if self._time is None:
             raise StateError("this monitor has no time to advance; name its time column: Monitor(..., time='...')")
         if self._clock is None:
-            self._early.append(time)
+            self._early.append(early_moment(time))
             return self._results([])
         moment = self._clock.moment(time)
         with self._all_or_nothing():
@@ -319,18 +312,21 @@ class Monitor:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def top(self, name: str) -> pa.Table:
-        """The top-k of the query's last window: rank, score, seq, then the rows' own columns."""
+        """The top-k of the query's last window: rank, score, seq, then the rows' own columns; what an approximate answer may
+        miss stands in the schema's metadata, as for `push`."""
         self._usable()
         query = self._query(name)
-        score, names = np.zeros(0), None
+        score, names, lanes = np.zeros(0), None, []
         if query not in self._waiting:
             lane, at = self._seat(name)
-            score, names = lane.top(at)
+            (score, names), lanes = lane.top(at), [lane]
         score = -score if query.order == "asc" else score
-        return top_table(query.identity, score, names, self._schema, lambda seq: self._store.find(seq, self._seen, None))
+        top = top_table(query.identity, score, names, self._schema, lambda seq: self._store.find(seq, self._seen, None))
+        return with_bounds(top, lanes, [name] if isinstance(query, TopK) and query.error > 0 else [], only=name)
 
     def stats(self, name: str) -> Mapping[str, Any]:
-        """How a query is doing: algorithm, rows, late, nulls, candidates, bytes, queries, bytes_per_query.
+        """How a query is doing: algorithm, rows, late, nulls, candidates, bytes, queries, bytes_per_query; and rows_kept and
+        payload_bytes: the rows that the monitor keeps whole, for all its queries.
 
         `candidates` and `bytes` are those of the structure it shares with the other queries on its score; `queries` says how
         many share it, `bytes_per_query` what one of them takes on average. Among queries with scores of their own,
@@ -345,22 +341,26 @@ class Monitor:
         query = self._query(name)
         if query in self._waiting:
             nothing = dict.fromkeys(("rows", "late", "nulls", "candidates", "bytes"), 0)
-            return {"algorithm": query.algorithm, **nothing, "queries": 1, "bytes_per_query": 0}
+            return {"algorithm": query.algorithm, **nothing, "queries": 1, "bytes_per_query": 0, **self._payload()}
         lane, at = self._seat(name)
         lane.settle()
         member = lane.members[at]
-        counts = {"rows": member.rows, "late": member.late, "nulls": member.nulls}
+        counts = {"rows": member.rows, "late": member.late, "nulls": member.nulls, **self._payload()}
         if self._keys is not None:
             counts |= {"deleted": self._keys.rows_deleted, "not_found": self._keys.not_found}
         figures, sharing = lane.figures(at), sum(member.active for member in lane.members)
         return {"algorithm": "", **counts, **figures, "queries": sharing, "bytes_per_query": figures["bytes"] // sharing}
 
+    def _payload(self) -> dict[str, int]:
+        """How many rows are kept whole for the queries of the monitor, and what these take."""
+        kept = self._schema is not None
+        return {"rows_kept": self._store.count if kept else 0, "payload_bytes": self._store.nbytes if kept else 0}
+
     @property
     def watermark(self) -> Any:
-        """Windows up to this time have been closed, as a value of the time column; None before the first row."""
-        if self._clock is None or self._watermark == NEVER:
-            return None
-        return self._clock.column_of(np.array([self._watermark]))[0].as_py()
+        """Windows up to this time have been closed, as a value of the time column; None before the first row. Nanoseconds are
+        a pandas.Timestamp where pandas is installed, otherwise a numpy.datetime64 where a datetime cannot say them."""
+        return None if self._clock is None or self._watermark == NEVER else self._clock.value_of(self._watermark)
 
     def _results(self, parts: list[Part], batch: pa.Table | None = None) -> pa.Table:
         """Result rows as a table; their payload comes out of `batch`, the newest rows, and the store."""

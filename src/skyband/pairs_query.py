@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from skyband.algorithms import settled
-from skyband.asking import EMISSIONS, ORDERS, check_asked, whole_k, window_from_json, window_to_json
+from skyband.asking import (
+    EMISSIONS,
+    ORDERS,
+    check_asked,
+    frozen_where,
+    where_to_json,
+    whole_k,
+    window_from_json,
+    window_to_json,
+)
 from skyband.errors import QueryError
 from skyband.pair_score import PairDistance, PairDoor, PairScore, PairWhere, score_tree, where_tree
 from skyband.window import Window
@@ -57,9 +66,7 @@ class TopKPairs:
                 read(given)
             except QueryError as problem:
                 raise QueryError(f"query {self.name!r}: {what}: {problem}") from None
-        if isinstance(self.where, Mapping):
-            ends = {name: tuple(None if end is None else float(end) for end in span) for name, span in self.where.items()}
-            object.__setattr__(self, "where", ends)
+        object.__setattr__(self, "where", frozen_where(self.where))
         self._check_algorithm()
 
     def _check_algorithm(self) -> None:
@@ -89,7 +96,8 @@ class TopKPairs:
 
     def to_json(self) -> dict[str, Any]:
         """The query as JSON-able values."""
-        plain = {name: getattr(self, name) for name in ("name", "k", "order", "where", "emit", "algorithm")}
+        plain = {name: getattr(self, name) for name in ("name", "k", "order", "emit", "algorithm")}
+        plain["where"] = where_to_json(self.where)
         score: Any = self.score
         if isinstance(score, PairDistance):
             score = {"columns": list(score.columns), "metric": score.metric}

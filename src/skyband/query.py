@@ -9,7 +9,17 @@ from typing import Any, ClassVar, TypeAlias
 
 from skyband.across_query import TopKAcross
 from skyband.algorithms import check, check_threshold, settled
-from skyband.asking import EMISSIONS, ORDERS, check_asked, is_number, whole_k, window_from_json, window_to_json
+from skyband.asking import (
+    EMISSIONS,
+    ORDERS,
+    check_asked,
+    frozen_where,
+    is_number,
+    where_to_json,
+    whole_k,
+    window_from_json,
+    window_to_json,
+)
 from skyband.errors import QueryError
 from skyband.expression import chooses
 from skyband.formulas import Distance, Linear
@@ -143,8 +153,13 @@ def query_from_json(document: dict[str, Any], callables: Mapping[str, Callable[.
 
 
 def _to_json(query: TopK | Threshold, *own: str) -> dict[str, Any]:
-    plain = {name: getattr(query, name) for name in ("name", "order", "emit", "where", *own)}
-    return {**plain, "score": score_to_json(query.score), "window": window_to_json(query.window)}
+    plain = {name: getattr(query, name) for name in ("name", "order", "emit", *own)}
+    return {
+        **plain,
+        "where": where_to_json(query.where),
+        "score": score_to_json(query.score),
+        "window": window_to_json(query.window),
+    }
 
 
 def _from_json(document: dict[str, Any], callables: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
@@ -197,6 +212,4 @@ def _check_common(query: TopK | Threshold) -> None:
     check_asked(query.name, query.window, order=(query.order, ORDERS), emit=(query.emit, EMISSIONS))
     check_score(query.score, query.name)
     check_where(query.where, query.name)
-    if isinstance(query.where, Mapping):
-        bounds = {column: tuple(None if end is None else float(end) for end in span) for column, span in query.where.items()}
-        object.__setattr__(query, "where", bounds)
+    object.__setattr__(query, "where", frozen_where(query.where))

@@ -176,12 +176,16 @@ def _words(places: np.ndarray, words: pa.Array) -> pa.Array:
     return words.take(pa.array(places))
 
 
-def with_bounds(results: pa.Table, lanes: Iterable[Lane], asking: Iterable[str]) -> pa.Table:
-    """The same, with what may have been missed in the schema's metadata, for queries that are not exact or asked for it."""
+def with_bounds(results: pa.Table, lanes: Iterable[Lane], asking: Iterable[str], only: str | None = None) -> pa.Table:
+    """The same, with what may have been missed in the schema's metadata, for queries that are not exact or asked for it, or for
+    one of them `only`."""
     lanes = list(lanes)
     members = [(m, lane.missed_at_most(at)) for lane in lanes if not lane.is_exact for at, m in enumerate(lane.members)]
     bounds = dict.fromkeys(asking, 0.0)
     bounds |= {member.query.name: bound for member, bound in members if member.active and bound > 0}
     reached = {lane.members[0].query.name: share for lane in lanes if (share := lane.precision) is not None}
-    said = {key: json.dumps(found) for key, found in ((BOUNDS, bounds), (PRECISION, reached)) if found}
+    said = {}
+    for key, found in ((BOUNDS, bounds), (PRECISION, reached)):
+        if told := {name: value for name, value in found.items() if only in (None, name)}:
+            said[key] = json.dumps(told)
     return results.replace_schema_metadata(said) if said else results

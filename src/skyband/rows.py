@@ -95,6 +95,11 @@ class RowStore:
         """Has the number of rows doubled since it was last known how many are needed?"""
         return self.count > self.limit
 
+    @property
+    def nbytes(self) -> int:
+        """What the rows held take, not counting what chunks share with others or leave unused."""
+        return sum(chunk.seq.nbytes + chunk.rows.nbytes for chunk in self.chunks)
+
     def forget_all_but(self, needed: np.ndarray) -> None:
         """Keep only the rows `needed` (increasing)."""
         kept: deque[Chunk] = deque()

@@ -170,15 +170,11 @@ def _duration_from_json(value: Any) -> Any:
 
 def _moment_to_json(moment: Any) -> Any:
     """What advance() was given before the time column's type was known."""
-    if isinstance(moment, pa.Scalar):
-        moment = moment.as_py()
+    if hasattr(moment, "to_datetime64"):  # pandas: a datetime that may count nanoseconds
+        moment = moment.to_datetime64()
     if isinstance(moment, np.datetime64):
         return {"datetime64": str(moment)}
-    if isinstance(moment, datetime):
-        return {"datetime": moment.isoformat()}
-    if hasattr(moment, "__index__"):
-        return int(moment.__index__())
-    raise StateError(f"advance() was given {moment!r} before the first row, which is no time and cannot be saved")
+    return {"datetime": moment.isoformat()} if isinstance(moment, datetime) else int(moment.__index__())
 
 
 def _moment_from_json(moment: Any) -> Any:

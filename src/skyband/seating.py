@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.across_query import TopKAcross
-from skyband.algorithms import TABLE, entry, settled, with_error
+from skyband.algorithms import TABLE, entry, load, settled, with_error
 from skyband.binding import check_tree
 from skyband.clock import Clock
 from skyband.errors import QueryError
@@ -112,8 +112,7 @@ def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane]
     new: list[Lane] = []
     joining: list[tuple[Lane, Place]] = []
     for one in places:
-        if issubclass(one.lane, CrowdLane):
-            _check_memory(one)
+        _check_memory(one)
         if (lane := _open_to(one, lanes)) is not None:
             joining.append((lane, one))
             continue
@@ -146,11 +145,15 @@ def _memory_for(queries: list[Query]) -> Iterator[None]:
 
 
 def _check_memory(one: Place) -> None:
-    """QueryError when a lane could not take the query up for want of memory."""
-    spatial = one.algorithm != "auto" and settled(one.algorithm)[0].family == "spatial"
-    rows = 8 * _most(one) + (one.size + one.slide if spatial and not one.timed else 0)
+    """QueryError when a lane could not take the query up, or keep it over any rows, for want of memory."""
     with _memory_for([one.query]):
-        np.empty((rows, 8))
+        if issubclass(one.lane, CrowdLane):
+            spatial = one.algorithm != "auto" and settled(one.algorithm)[0].family == "spatial"
+            rows = 8 * _most(one) + (one.size + one.slide if spatial and not one.timed else 0)
+            np.empty((rows, 8))
+        elif one.timed and issubclass(one.lane, TimeLane) and one.algorithm != "auto":
+            windows = 2 * (one.size // one.slide + 2)  # a ring has up to twice the places it needs
+            np.empty(windows * load(one.algorithm).window_bytes, np.uint8)
 
 
 def _most(one: Place) -> int:

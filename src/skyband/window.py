@@ -47,11 +47,14 @@ def duration(value: object, what: str) -> int | timedelta | str:
     return value
 
 
-def lateness_of(value: object) -> int | timedelta | str:
-    """Check that `value` says how far behind the greatest time a row may come."""
+def lateness_of(value: object, *, timed: bool = True) -> int | timedelta | str:
+    """Check that `value` says how far behind the greatest time a row may come; nothing, unless rows are `timed`."""
     lateness = duration(value, "lateness")
-    if (lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")) < 0:
+    length = lateness if isinstance(lateness, int) else nanoseconds(lateness, "lateness")
+    if length < 0:
         raise QueryError(f"lateness must not be negative, got {lateness!r}")
+    if length > 0 and not timed:
+        raise QueryError(f"lateness={lateness!r} means nothing without a time column; name it: Monitor(..., time='...')")
     return lateness
 
 

@@ -84,6 +84,7 @@ class Ranked(ABC):
     tells_changes: ClassVar[bool] = False  # takes `changes` in advance()
     growing: ClassVar[Mapping[str, str]] = {}  # of the fields of a snapshot those whose extents the plan does not fix
     deletes: ClassVar[bool] = False  # has `delete`
+    window_bytes: ClassVar[int] = 0  # of memory for every window between a row's first and its last, however few rows there are
     _state: Any  # a NamedTuple of numpy arrays: all there is to remember besides `tops` and `next`
     _ceilings: Ceilings  # of the rows being taken
     _changes: np.ndarray  # bool: which queries' answers are told by what differs

@@ -7,12 +7,14 @@ none; a row pushed out of its last window is forgotten.
 
 Papers: Yang et al., EDBT 2011; TKDE17 2.1. Guarantee: exact. Cost: O(log(n/s) + k + windows entered) a row, at
 most n/s of them (about k (1 + ln(n/k)) on average for s = 1 and scores in random order); O(k) for a window whose answer
-changed. Memory: the candidates, at most nk/max(s, k), and 8 bytes per future window; no raw scores.
+changed. Memory: the candidates, at most nk/max(s, k), and 8 bytes for each of the n/s future windows (as many as there are
+slides in the stream while it is shorter than that); no raw scores.
 
 Deviations: only the best k of a slide are tried, best first; the place of a row is found by walking from the pointer of
 the first window it enters, not by descending a tree; the first window with a free place is told by when the k newest
 rows leave, so no counts per window are kept; candidates carry no starting window, as it decides nothing that `leave`
-does not.
+does not; windows before the first row leaves hold the same rows and are one, so that a window larger than the stream takes
+memory for the stream alone.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class MinTopK(Ranked):
     """The predicted top-k of every future window of one query."""
 
     wants_panes = True
+    window_bytes = 8
     growing = grows("state", nodes=("score", "ordinal", "leave", "better", "worse"), ring=("bound", "leaving"))
     _state: kernel.SuperList
 
@@ -57,9 +60,12 @@ class MinTopK(Ranked):
         assert panes is not None
         if len(windows.end) == 0 or len(panes.begin) == 0:
             return
-        # when window i is answered, the rows held leave after window number[i] and not after the newest pane
+        marks = self._state.marks
+        if marks[kernel.CURRENT] == kernel.LONG_AGO:  # up to the window that the first row leaves after, none leaves
+            marks[kernel.CURRENT] = panes.leave[0] - 1
+        # when window i is answered, the rows held leave after it and not after the newest pane
         newest = np.searchsorted(panes.begin, windows.end, side="left") - 1
-        ahead = np.where(newest >= 0, panes.leave[newest] - windows.number, 0)
+        ahead = np.where(newest >= 0, panes.leave[newest] - np.maximum(windows.number, marks[kernel.CURRENT]), 0)
         self._state = _with_ring(self._state, int(ahead.max()) + 1)
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
