@@ -25,7 +25,7 @@ Glossary: N rows of the largest window, K the largest k, SKB the band, H the hea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -115,28 +115,29 @@ class PairSkyband(PairStructure):
     # -- queries -------------------------------------------------------------------------------------------------
 
     def add(self, k: int, *, watched: bool, first: int) -> None:
-        waiting = int(self._state.marks[band.PENDING])
-        self._take_answers(with_query(self.answers, k, _most(k) if watched else k, watched, first, waiting))
+        most = _most(k) if watched else k
+        self._change(lambda answers: with_query(answers, k, most, watched, first, int(self._state.marks[band.PENDING])))
 
     def _widen(self, k: np.ndarray, rows: int) -> None:
         most = np.where(self.answers.mark == band.NOT_WATCHED, k, np.array([_most(each) for each in k.tolist()]))
         self._state.levels[band.TAU] = -np.inf
-        self._take_answers(with_room(self.answers, k, most))
+        self._change(lambda answers: with_room(answers, k, most))
 
     def remove(self, at: int) -> None:
-        self._take_answers(without_query(self.answers, at))
+        self._change(lambda answers: without_query(answers, at))
 
-    def _take_answers(self, answers: Answers) -> None:
-        """Go on with other queries; where the largest k has changed, the staircase is another."""
-        k = int(answers.most.max(initial=1))
-        if k != self._state.marks[band.K]:
-            self._settle()
-            self._state.marks[band.K] = k
-            self._lay_out(k)
-            self._state = self._state._replace(answers=answers)
-            self._merge()
-        else:
-            self._state = self._state._replace(answers=answers)
+    def _change(self, changed: Callable[[Answers], Answers]) -> None:
+        """Go on with other queries. Where the largest k is then another, so is the staircase: all pairs that were put off join
+        before, as the answers that there are may take some of them up."""
+        k = int(changed(self.answers).most.max(initial=1))
+        if k == self._state.marks[band.K]:
+            self._state = self._state._replace(answers=changed(self.answers))
+            return
+        self._settle()
+        self._state.marks[band.K] = k
+        self._lay_out(k)
+        self._state = self._state._replace(answers=changed(self.answers))
+        self._merge()
 
     def _lay_out(self, k: int) -> None:
         """Make what depends on K."""
@@ -329,8 +330,9 @@ class PairSkyband(PairStructure):
         own |= {"kth": "int64 pairs", "band.score": "float64 pairs", "band.a": "int64 pairs", "band.b": "int64 pairs"}
         if with_runs:
             own |= {"boxes.columns": "float64 older boxed", "boxes.ordinal": "int64 boxed", "boxes.runs": "int64 runs of_a_run"}
-            own |= {"boxes.low": "float64 nodes older", "boxes.high": "float64 nodes older"}
-        known = {"older": self.scoring.older, "marks": band.MARKS, "of_a_run": boxing.FIELDS}
+            own |= {"boxes.low": "float64 nodes searched", "boxes.high": "float64 nodes searched"}
+        known = {"older": self.scoring.older, "searched": self._boxes.low.shape[1]}
+        known |= {"marks": band.MARKS, "of_a_run": boxing.FIELDS}
         return fields(own | answers_layout(), **known)
 
     def restore(self, data: bytes) -> None:
