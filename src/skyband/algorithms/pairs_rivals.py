@@ -10,6 +10,7 @@ ICDE12 VI-B. It is the lower bound for scores that nothing is known of. Cost a r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class Basic(PairSkyband):
     def add(self, k: int, *, watched: bool, first: int) -> None:
         super().add(k, watched=False, first=first)
 
-    def _take_answers(self, answers: Answers) -> None:
-        super()._take_answers(answers)
+    def _change(self, changed: Callable[[Answers], Answers]) -> None:
+        super()._change(changed)
         state, count = self._state, int(self._state.marks[band.BAND])
         kept = np.flatnonzero(state.kth[:count] < state.marks[band.K])  # a smaller K may have more dominated
         for column in (*state.band, state.kth):

@@ -3,14 +3,15 @@
 A new row is scored with every older row of the window, stretch by stretch. A pair lives as long as its older row, so one
 that is outranked by K pairs with older rows no older than its own can never rank again. The K-staircase says, for the age of
 a stretch, which score is worth looking at: in nearly all none is. There scores are compared where they are computed and never
-written, which costs less than writing them, all that `supreme` does. Pairs that may matter wait in a list; when it is long,
-they join the band in one pass that rebuilds band and staircase together. Each query's answer is kept up from row to row, or
-read from the band when asked.
+written, which costs less than writing them, all that `supreme` does; those of nearest pairs first in float32, with a margin.
+Pairs that may matter wait in a list; when it is long, they join the band in one pass that rebuilds band and staircase together.
+Each query's answer is kept up from row to row, or read from the band when asked.
 
 Paper: ICDE12 V-A (SCase, Algorithms 3 and 4), IV (answers). Guarantee: exact; no smaller set of pairs is.
 Cost a row: O(N) scores, vectorized; O(√K) pairs that join, at O(log K) for every pair of the band now and then; O(1) a
 query whose answer stays. In large windows scores are looked through ahead, for many new rows at once and on all cores
-(`pairs_screening`). Memory: the rows' columns, and expected O(K log(N/K)) pairs; never more than K for each row.
+(`pairs_screening`). Memory: the rows' columns, of nearest pairs half as much again (`kernels.pairs_coarse`), and expected
+O(K log(N/K)) pairs; never more than K for each row.
 
 Deviations: the staircase is read once a block instead of by a binary search for each pair, and may be some rows behind, which
 lets in a few pairs too many, never too few. Waiting pairs join together. Pairs of the newest rows join when the rows have grown
@@ -25,7 +26,7 @@ Glossary: N rows of the largest window, K the largest k, SKB the band, H the hea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ from skyband.kernels import pairs_state as band
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.pairs_band import lay_segments
 from skyband.kernels.pairs_boxes import Boxes
+from skyband.kernels.pairs_coarse import coarsen_all
 from skyband.kernels.pairs_state import DEPTH, Answers, Skyband
 from skyband.kernels.pairs_young import settle
 from skyband.kernels.pairs_zones import zones_of
@@ -86,7 +88,7 @@ class PairSkyband(PairStructure):
         marks[band.BY_TREE] = answering == "tree"
         marks[band.SPAN] = BLOCK * (_BLOCKS if scoring.unwritten else 1)
         self._state = Skyband(
-            tail=room_for_tail(scoring.older, _FIRST_ROOM),
+            tail=room_for_tail(scoring.older, scoring.coarse, _FIRST_ROOM),
             young=room_for_young(1, 1),
             band=room_for_pairs(_FIRST_ROOM),
             kth=np.zeros(_FIRST_ROOM, np.int64),
@@ -115,28 +117,29 @@ class PairSkyband(PairStructure):
     # -- queries -------------------------------------------------------------------------------------------------
 
     def add(self, k: int, *, watched: bool, first: int) -> None:
-        waiting = int(self._state.marks[band.PENDING])
-        self._take_answers(with_query(self.answers, k, _most(k) if watched else k, watched, first, waiting))
+        most = _most(k) if watched else k
+        self._change(lambda answers: with_query(answers, k, most, watched, first, int(self._state.marks[band.PENDING])))
 
     def _widen(self, k: np.ndarray, rows: int) -> None:
         most = np.where(self.answers.mark == band.NOT_WATCHED, k, np.array([_most(each) for each in k.tolist()]))
         self._state.levels[band.TAU] = -np.inf
-        self._take_answers(with_room(self.answers, k, most))
+        self._change(lambda answers: with_room(answers, k, most))
 
     def remove(self, at: int) -> None:
-        self._take_answers(without_query(self.answers, at))
+        self._change(lambda answers: without_query(answers, at))
 
-    def _take_answers(self, answers: Answers) -> None:
-        """Go on with other queries; where the largest k has changed, the staircase is another."""
-        k = int(answers.most.max(initial=1))
-        if k != self._state.marks[band.K]:
-            self._settle()
-            self._state.marks[band.K] = k
-            self._lay_out(k)
-            self._state = self._state._replace(answers=answers)
-            self._merge()
-        else:
-            self._state = self._state._replace(answers=answers)
+    def _change(self, changed: Callable[[Answers], Answers]) -> None:
+        """Go on with other queries. Where the largest k is then another, so is the staircase: all pairs that were put off join
+        before, as the answers that there are may take some of them up."""
+        k = int(changed(self.answers).most.max(initial=1))
+        if k == self._state.marks[band.K]:
+            self._state = self._state._replace(answers=changed(self.answers))
+            return
+        self._settle()
+        self._state.marks[band.K] = k
+        self._lay_out(k)
+        self._state = self._state._replace(answers=changed(self.answers))
+        self._merge()
 
     def _lay_out(self, k: int) -> None:
         """Make what depends on K."""
@@ -210,7 +213,7 @@ class PairSkyband(PairStructure):
         count = held.stop - held.start
         room = count + count // _SPARE + BLOCK
         if room > len(tail.ordinal):
-            new = room_for_tail(self.scoring.older, room)
+            new = room_for_tail(self.scoring.older, self.scoring.coarse, room)
             self._state = self._state._replace(tail=new, segments=room_for_segments(self.scoring.older, room))
         else:
             new = tail
@@ -218,6 +221,7 @@ class PairSkyband(PairStructure):
         new.ordinal[:count] = tail.ordinal[held]
         marks[[band.HEAD, band.FRONT, band.STOP]] = 0, marks[band.FRONT] - held.start, count
         zones_of(new, 0, count)
+        coarsen_all(new, count)
         self._screening.forget()
         boxing.lay_again(self._state, self._boxes)
 
@@ -329,8 +333,9 @@ class PairSkyband(PairStructure):
         own |= {"kth": "int64 pairs", "band.score": "float64 pairs", "band.a": "int64 pairs", "band.b": "int64 pairs"}
         if with_runs:
             own |= {"boxes.columns": "float64 older boxed", "boxes.ordinal": "int64 boxed", "boxes.runs": "int64 runs of_a_run"}
-            own |= {"boxes.low": "float64 nodes older", "boxes.high": "float64 nodes older"}
-        known = {"older": self.scoring.older, "marks": band.MARKS, "of_a_run": boxing.FIELDS}
+            own |= {"boxes.low": "float64 nodes searched", "boxes.high": "float64 nodes searched"}
+        known = {"older": self.scoring.older, "searched": self._boxes.low.shape[1]}
+        known |= {"marks": band.MARKS, "of_a_run": boxing.FIELDS}
         return fields(own | answers_layout(), **known)
 
     def restore(self, data: bytes) -> None:
@@ -339,9 +344,11 @@ class PairSkyband(PairStructure):
         marks[: band.YOUNG] = arrays["marks"][: band.YOUNG]
         rows, pairs = columns.shape[1], len(arrays["band.score"])
         room = rows + rows // _SPARE + BLOCK
-        tail, held, k = room_for_tail(len(columns), room), room_for_pairs(pairs + _FIRST_ROOM), int(marks[band.K])
+        tail, k = room_for_tail(len(columns), self.scoring.coarse, room), int(marks[band.K])
+        held = room_for_pairs(pairs + _FIRST_ROOM)
         tail.columns[:, :rows], tail.ordinal[:rows] = columns, arrays["tail.ordinal"]
         zones_of(tail, 0, rows)
+        coarsen_all(tail, rows)
         kth = np.zeros(len(held.score), np.int64)
         for name, column in (*held._asdict().items(), ("kth", kth)):
             column[:pairs] = arrays[name if name == "kth" else f"band.{name}"]
