@@ -171,10 +171,20 @@ def told_of(results: pa.Table) -> list[Told]:
     return [tuple(row[name] for name in columns) for row in found]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
-@settings(max_examples=100)
-@given(data=st.data(), lateness=st.sampled_from([0, 3]), many=st.integers(1, 3))
-def test_every_result_row_is_that_of_the_rows_left(texts: bool, data: st.DataObject, lateness: int, many: int) -> None:
+drawn = given(data=st.data(), texts=st.booleans(), lateness=st.sampled_from([0, 3]), many=st.integers(1, 3))
+
+
+@settings(max_examples=80)
+@drawn
+def test_every_result_row_is_that_of_the_rows_left(data: st.DataObject, texts: bool, lateness: int, many: int) -> None:
+    """Of rows whose keys are texts or numbers."""
+    with patch.multiple(choose, MANY=many, MANY_BOUNDS=many):
+        rows_come_and_go(texts, data, lateness)
+
+
+@pytest.mark.slow
+@drawn
+def test_the_same_of_many_streams(data: st.DataObject, texts: bool, lateness: int, many: int) -> None:
     with patch.multiple(choose, MANY=many, MANY_BOUNDS=many):
         rows_come_and_go(texts, data, lateness)
 

@@ -157,6 +157,27 @@ def skyband(*args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     return python("-m", "skyband", *args, code=code)
 
 
+IN_TURN = """
+import contextlib, io, json, sys
+from skyband import cli
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["skyband", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+"""
+
+
+def in_turn(*commands: tuple[str, ...]) -> list[tuple[int, str, str]]:
+    """What commands say in one interpreter, started once: their code, what went to stdout and to stderr."""
+    said = python("-c", IN_TURN, json.dumps(commands)).stdout.splitlines()
+    return [tuple(json.loads(line)) for line in said]
+
+
 def test_demo_shows_tables_and_says_it_was_checked() -> None:
     result = skyband("demo", "--embedded", "--rows", "60000")
     assert "checked against sorting: equal" in result.stdout
@@ -208,27 +229,27 @@ def test_a_demo_whose_check_fails_leaves_with_code_1() -> None:
 
 def test_algorithms_lists_the_registry() -> None:
     names = sb.algorithms()["name"].to_pylist()
-    records = [json.loads(line) for line in skyband("algorithms", "--json").stdout.splitlines()]
+    (_, lines, _), (_, table, _) = in_turn(("algorithms", "--json"), ("algorithms",))
+    records = [json.loads(line) for line in lines.splitlines()]
     assert [record["name"] for record in records] == names
     assert set(records[0]) == {"name", "paper", "family", "exact", "windows", "deletions", "needs"}
-    table = skyband("algorithms").stdout
     assert all(re.search(rf"^\s*{re.escape(name)}\s", table, re.MULTILINE) for name in names)
     assert "…" not in table and "definition" in table
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("nonsense",),
-        ("demo", "--rows", "0"),
-        ("demo", "--rows", "many"),
-        ("algorithms", "--what"),
-        ("run",),
-        ("run", "no.toml"),
-    ],
-)
-def test_mistakes_cost_a_message_and_exit_code_2(args: tuple[str, ...]) -> None:
-    result = skyband(*args, code=2)
+MISTAKES = [
+    ("demo", "--rows", "0"),
+    ("demo", "--rows", "many"),
+    ("algorithms", "--what"),
+    ("run",),
+    ("run", "no.toml"),
+]
+
+
+def test_mistakes_cost_a_message_and_exit_code_2() -> None:
+    for args, (code, out, err) in zip(MISTAKES, in_turn(*MISTAKES), strict=True):
+        assert (code, out) == (2, "") and err and "Traceback" not in err, args
+    result = skyband("nonsense", code=2)
     assert result.stdout == "" and result.stderr and "Traceback" not in result.stderr
 
 
@@ -240,9 +261,9 @@ def test_bench_outside_a_checkout_says_so(tmp_path: Path) -> None:
 
 
 def test_help_and_version() -> None:
-    text = skyband("--help").stdout
+    (_, text, _), (_, version, _) = in_turn(("--help",), ("--version",))
     assert all(command in text for command in ("demo", "run", "algorithms", "bench"))
-    assert re.fullmatch(r"skyband \d+\.\d+\.\d+\n", skyband("--version").stdout)
+    assert re.fullmatch(r"skyband \d+\.\d+\.\d+\n", version)
 
 
 # -- ./run -----------------------------------------------------------------------------------------------------
