@@ -21,7 +21,8 @@ from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, Stru
 
 from skyband.errors import SchemaError
 from skyband.query import Query
-from skyband.spark.columns import in_own_names, named, numbered, spark_schema, unpacked, whole
+from skyband.spark.arriving import nullable
+from skyband.spark.columns import grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
@@ -118,7 +119,7 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
                 f"the column {field.name!r} is {field.dataType.simpleString()}, which Spark cannot hand out as Arrow; "
                 "drop it or cast it"
             ) from problem
-    return to_arrow_schema(df.schema, timezone=zone)
+    return nullable(to_arrow_schema(df.schema, timezone=zone))
 
 
 # -- before the reduction ----------------------------------------------------------------------------------------
@@ -222,7 +223,7 @@ def _batch(parts: DataFrame, plan: Plan) -> DataFrame:
         return answer_batch(plan, table, tuple(one.as_py() for one in key))
 
     output = StructType([StructField(TO, StringType()), StructField("results", BinaryType())])
-    return _put_together(parts.groupBy(*plan.group_types).applyInArrow(step, output), plan)
+    return _put_together(grouped_in_arrow(parts, plan.group_types, step, output), plan)
 
 
 def _put_together(answered: DataFrame, plan: Plan) -> DataFrame:
@@ -230,11 +231,11 @@ def _put_together(answered: DataFrame, plan: Plan) -> DataFrame:
     if not plan.merged:
         return answered.select("results").mapInArrow(unpacked, spark_schema(result_schema(plan)))
 
-    def step(table: pa.Table) -> pa.Table:
+    def step(key: Any, table: pa.Table) -> pa.Table:
         return put_together(plan, table)
 
     found = answered.select(TO, "results").where(F.col("results").isNotNull())
-    return found.groupBy(TO).applyInArrow(step, spark_schema(result_schema(plan)))
+    return grouped_in_arrow(found, [TO], step, spark_schema(result_schema(plan)))
 
 
 # -- after the windows -------------------------------------------------------------------------------------------

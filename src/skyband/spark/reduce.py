@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
 from skyband.spark.addressed import Addressed, tie_of, unknown_to
+from skyband.spark.arriving import conformed
 from skyband.spark.candidate_rows import rank_columns, score_of, sent_schema, time_of, whole_rows
 from skyband.spark.packets import packets
 from skyband.spark.plan import TIE, Plan
@@ -47,7 +48,7 @@ def reduced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
     task = _Task(plan)
     for batch in batches:
         if batch.num_rows:
-            task.take(batch)
+            task.take(conformed(batch, plan.schema))
             if task.held > MOST_HELD:
                 yield from task.give()
     yield from task.give()

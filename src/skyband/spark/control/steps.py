@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DoubleType, FloatType, LongType, StringType, StructField, StructType
 
 from skyband.errors import QueryError, SchemaError
-from skyband.spark.columns import in_own_names, named, numbered, spark_schema, unpacked, whole
+from skyband.spark.columns import grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.answer import answer_schema, bound_names
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
@@ -175,7 +175,7 @@ def _batch(packets: DataFrame, terms: Terms) -> DataFrame:
         results += shard.finish()
         return pa.concat_tables(results) if results else schema.empty_table()
 
-    return packets.groupBy("shard").applyInArrow(step, spark_schema(answer_schema(terms)))
+    return grouped_in_arrow(packets, ["shard"], step, spark_schema(answer_schema(terms)))
 
 
 def _shard(terms: Terms, number: int, snapshot: bytes | None) -> Shard:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.lanes import NEVER
+from skyband.spark.arriving import conformed
 from skyband.spark.control.command import Command
 from skyband.spark.control.terms import Terms
 from skyband.spark.packets import packets
@@ -36,8 +37,9 @@ PACKET = pa.schema(
 def packed_rows(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches with columns c0.., tie and bucket in; packets out."""
     latest = NEVER
-    for batch in batches:
-        missing = 0
+    numbered = pa.schema([field.with_name(f"c{i}") for i, field in enumerate(terms.schema)])
+    for handed_out in batches:
+        batch, missing = conformed(handed_out, numbered), 0
         time = np.zeros(batch.num_rows, np.int64)
         if terms.time is not None:
             column = batch.column(f"c{terms.schema.names.index(terms.time)}")
