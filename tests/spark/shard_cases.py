@@ -185,7 +185,7 @@ def expected(case: Case, plan: Plan, watermark: int | None) -> Events:
         greatest = None
         for batch in sorted(set(case.batches)):
             rows = [row for row, own in zip(case.rows, case.batches, strict=True) if own == batch]
-            moved = 0 if greatest is None else greatest // plan.tick * plan.tick - case.lateness
+            moved = 0 if greatest is None else (greatest - case.lateness) // plan.scale.tick * plan.scale.tick
             for row in rows:
                 slide = query.window.slide if timed else 1
                 waits = timed or not case.arrival

@@ -142,7 +142,7 @@ def expected(
         greatest = None
         for batch in sorted(set(case.batches)):
             rows = [row for row, own in zip(case.rows, case.batches, strict=True) if own == batch and row["t"] is not None]
-            moved = 0 if greatest is None else greatest // plan.tick * plan.tick - case.lateness
+            moved = 0 if greatest is None else (greatest - case.lateness) // plan.scale.tick * plan.scale.tick
             for row in rows:
                 slide = query.window.slide if isinstance(query.window, sb.TimeWindow) else 1
                 waits = isinstance(query.window, sb.TimeWindow) or not case.arrival

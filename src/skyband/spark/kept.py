@@ -85,26 +85,26 @@ def _set_timeout(told: Plan | Terms, held: Lasting, state: GroupState) -> None:
     """Ask to be called when the watermark reaches the next window's end, whether or not rows come."""
     end = held.next_end() if told.wakes else None
     if end is not None:
-        reached = -(-end // told.tick)  # the first whole millisecond at or past the end
-        state.setTimeoutTimestamp(max(reached - 1, state.getCurrentWatermarkMs(), 1))  # Spark calls when it is past that
+        first = told.scale.reached(end) - 1  # Spark calls when it is past that
+        state.setTimeoutTimestamp(max(first, state.getCurrentWatermarkMs(), 1))
 
 
 def spark_watermark(told: Plan | Terms, state: GroupState) -> int:
     """Spark's watermark in the time column's unit: that of the micro-batch, the same for every state; NEVER before it has
     moved."""
     moment = state.getCurrentWatermarkMs() if told.waits else 0
-    return moment * told.tick if moment > 0 else NEVER
+    return told.scale.time(moment) if moment > 0 else NEVER
 
 
 def shown_watermark(told: Plan | Terms, latest: int) -> int:
     """How far rows up to `latest` show the stream's watermark to be, at least: their windows need not wait for the next
     micro-batch."""
-    return (latest // told.tick - told.lateness) * told.tick if latest > NEVER and told.waits else NEVER
+    return told.scale.shown(latest) if latest > NEVER and told.waits else NEVER
 
 
 def watermarked(parts: DataFrame, told: Plan | Terms) -> DataFrame:
     """The same where rows wait: `mark` moves the watermark."""
-    return parts.withWatermark("mark", f"{told.lateness} milliseconds") if told.waits else parts
+    return parts.withWatermark("mark", f"{told.scale.delay} milliseconds") if told.waits else parts
 
 
 def answered_by_state(

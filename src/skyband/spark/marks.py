@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from skyband.errors import StateError
 from skyband.query import Query
+from skyband.spark.watermark import Scale
 from skyband.state import FORMAT
 
 _MOST_NAMED = 1000  # queries that are told apart: the marks stand in every state
@@ -39,6 +40,11 @@ def make_marks(
     if spread is not None:
         marks[f"shards={spread}"] = ""
     return marks
+
+
+def scale_mark(scale: Scale) -> dict[str, str]:
+    """A mark where times are integers: what the watermark in the checkpoint stands for."""
+    return {"what the watermark counts": str(scale.tick)} if scale.integer else {}
 
 
 def digest(content: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -23,7 +22,7 @@ def observed_states(size: str) -> list[Column]:
     return [written.alias("states"), F.coalesce(F.max(F.col(f"`{size}`")), F.lit(0)).alias("largest state")]
 
 
-def observed_tick(plan: Plan | Terms) -> Column:
-    """What one millisecond of Spark's watermark stands for; 0: the times are timestamps."""
-    tick = 0 if pa.types.is_timestamp(plan.time_type) else plan.tick
-    return F.coalesce(F.max(F.lit(tick)), F.lit(tick)).alias("tick")
+def observed_scale(plan: Plan | Terms) -> list[Column]:
+    """What one millisecond of Spark's watermark stands for, and what was taken off; 0: the times are timestamps."""
+    told = {"tick": plan.scale.tick if plan.scale.integer else 0, "behind": plan.scale.behind}
+    return [F.coalesce(F.max(F.lit(value)), F.lit(value)).alias(name) for name, value in told.items()]

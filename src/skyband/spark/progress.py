@@ -18,6 +18,7 @@ from skyband.spark.observed import OBSERVED, STANDING
 from skyband.spark.plan import Plan
 from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together
 from skyband.spark.watching.latency import MOST_QUERIES, Latencies, Sliding
+from skyband.spark.watermark import Scale
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Moment = datetime | int
@@ -112,8 +113,7 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
     _note_latencies(figures.latencies, told, progress)
     # without rows of its own a batch only moves windows on, and says nothing about the pace of rows
     pace = progress.processedRowsPerSecond if progress.numInputRows else figures.rows_per_second
-    ticks = max(seen.get("tick") or 0 for seen in reports)
-    watermark, newest = (_moment(progress.eventTime.get(name), ticks) for name in ("watermark", "max"))
+    watermark, newest = _moments(progress, reports)
     newest = max((moment for moment in (figures.newest, newest) if moment is not None), default=None)
     states = progress.stateOperators
     return replace(
@@ -190,14 +190,22 @@ def _note_latencies(latencies: Latencies, told: Mapping[str, Told], progress: An
             latencies.add(name, one.results, took.total_seconds(), window)
 
 
-def _moment(text: str | None, tick: int) -> Moment | None:
-    """Spark reports times in milliseconds; an integer column's are what it took for milliseconds, times the tick."""
-    if text is None:
-        return None
-    moment = datetime.fromisoformat(text)
-    if moment == _EPOCH:
-        return None
-    return moment if not tick else (moment - _EPOCH) // timedelta(milliseconds=1) * tick
+def _moments(progress: Any, reports: list[dict[str, Any]]) -> tuple[Moment | None, Moment | None]:
+    """The watermark, and the greatest time. Spark reports milliseconds; what those of an integer column stand for, the stream
+    tells."""
+    tick, behind = (max(seen.get(name) or 0 for seen in reports) for name in ("tick", "behind"))
+    found: list[Moment | None] = []
+    for name, more in (("watermark", 0), ("max", behind)):
+        text = progress.eventTime.get(name)
+        moment = _EPOCH if text is None else datetime.fromisoformat(text)
+        if moment == _EPOCH:
+            found.append(None)
+        elif tick:
+            scale = Scale(tick, integer=True)
+            found.append(scale.time((moment - _EPOCH) // timedelta(milliseconds=1)) + more)
+        else:
+            found.append(moment)
+    return found[0], found[1]
 
 
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc]

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
@@ -26,11 +25,11 @@ from skyband.spark.candidate_rows import rank_columns, score_of, sent_schema, ti
 from skyband.spark.packets import packets
 from skyband.spark.plan import TIE, Plan
 from skyband.spark.ties import content_hashes
+from skyband.spark.watermark import Times
 
 MOST_HELD = 1 << 20  # candidates in memory before they are sent on
 MOST_ROWS = 1 << 9  # that travel as one batch
 NULL_TIMES = -1  # in place of a pace: rows without a time
-_FARTHEST = (1 << 63) // 10**6 - 1  # milliseconds from the epoch: pandas, through which marks pass, counts nanoseconds
 
 TRAVELLING = {
     "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a row of its own
@@ -51,6 +50,7 @@ def reduced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
             task.take(conformed(batch, plan.schema))
             if task.held > MOST_HELD:
                 yield from task.give()
+    task.times.check()
     yield from task.give()
 
 
@@ -71,6 +71,7 @@ class _Task:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.groups = _GroupNumbers(plan)
+        self.times = Times(plan.scale, waits=plan.waits)
         self.sent = sent_schema(plan)
         self.pieces: list[pa.Table] = []  # candidates, without a tie where it is a hash that few of them need
         self.numbers: list[Array] = []  # their group numbers
@@ -84,7 +85,7 @@ class _Task:
         plan = self.plan
         group = self.groups.number(batch)
         if plan.time is not None:
-            known = countable(batch.column(f"c{plan.time}"), plan.tick, waits=plan.waits)
+            known = self.times.countable(batch.column(f"c{plan.time}"))
             if known is not None:
                 self._count_null_times(group[~known])
                 group, batch = group[known], batch.filter(pa.array(known))
@@ -178,7 +179,8 @@ class _Task:
             for address, rows in self.addressed.of_group(number):
                 yield _Line(number, address, None, latest, rows, b"")
         if self.latest and self.plan.waits:
-            yield _Line(int(counts[0, 0]), 0, watermark_mark(max(self.latest.values()), self.plan.tick), NEVER, None, None)
+            mark = self.plan.scale.mark(max(self.latest.values())) * 1000
+            yield _Line(int(counts[0, 0]), 0, mark, NEVER, None, None)
         self.pieces, self.numbers, self.counts, self.latest, self.held = [], [], [], {}, 0
         self.addressed.clear()
 
@@ -203,31 +205,6 @@ def given_tie(plan: Plan, batch: pa.RecordBatch) -> pa.Array | None:
     if plan.arrives is not None:
         return tie_of(batch.column(f"c{plan.arrives}"))
     return batch.column(TIE) if TIE in batch.schema.names else None
-
-
-def watermark_mark(latest: int, tick: int) -> int:
-    """The greatest time as Spark's watermark counts it, in microseconds."""
-    return latest // tick * 1000
-
-
-def countable(time: pa.Array, tick: int, *, waits: bool) -> Array | None:
-    """Which rows have a time that can be counted; None: all.
-
-    One beyond what Spark's watermark can hold is as good as none, where rows wait for it: a single such row must not end
-    the stream.
-    """
-    farthest = _FARTHEST * tick
-    number = time.cast(pa.int64())
-    ends = pc.min_max(number)
-    low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
-    beyond = waits and (high > farthest or low < -farthest)
-    if not beyond and not time.null_count:
-        return None
-    known: Array = time.is_valid().to_numpy(zero_copy_only=False)
-    if beyond:
-        moment = number.fill_null(0).to_numpy()
-        known = known & (moment <= farthest) & (moment >= -farthest)
-    return known
 
 
 class Cells(NamedTuple):

@@ -24,7 +24,7 @@ from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
 from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
-from skyband.spark.observed import STANDING, observed_states, observed_tick
+from skyband.spark.observed import STANDING, observed_scale, observed_states
 from skyband.spark.stateful import MOST_PACKETS, sliced
 from skyband.spark.tallies import BY_QUERY, tell
 from skyband.spark.worker import settling
@@ -116,7 +116,7 @@ def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
     output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
     answered = answered_by_state(packets, ["shard"], terms, step, output)
     sums = [F.coalesce(F.sum(named(name)), F.lit(0)).alias(name) for name in FIGURES]
-    sums += [*observed_states("state bytes"), observed_tick(terms)]
+    sums += [*observed_states("state bytes"), *observed_scale(terms)]
     sums += [F.collect_list("told").alias(BY_QUERY), F.collect_list(STANDING).alias(STANDING)]
     return answered.observe(observed, *sums).mapInArrow(unpacked, spark_schema(answer_schema(terms)))
 
