@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from killable_kinds import INPUT, MIXED, visits
 from pyspark.sql import DataFrame, SparkSession
@@ -104,3 +107,28 @@ def test_columns_that_are_never_null_are_answered_where_queries_come_and_go(spar
         for one in (False, True)
     )
     assert in_order(loose) == in_order(promised) and {row.query for row in promised} == {"best", "high", "late"}
+
+
+def test_one_zero_and_one_nan_are_one_group_each_in_batches_and_streams(spark: SparkSession, tmp_path: Path) -> None:
+    """As Spark's own groupBy has it, whatever the partitions; the group comes out as Spark has it too."""
+    odd = [0.0, -0.0, math.nan, -math.nan, None, 1.5]
+    bits = np.array([0x7FF8000000000001], np.uint64).view(float)[0]  # a NaN of another kind
+    level = [*odd, *odd[::-1], bits, -0.0, 7.0]
+    times = [*range(len(level) - 1), 900]
+    rows = pa.table({"t": times, "level": pa.array(level), "short": pa.array(level, pa.float32())})
+    write_files(tmp_path / "in", rows, 5)
+    queries = [
+        sb.TopK(name="all", k=20, score="t", window=sb.TimeWindow(100, 100), emit="snapshots"),
+        sb.TopKPairs(name="far", k=1, score="b.t - a.t", order="desc", window=sb.TimeWindow(100, 100), emit="snapshots"),
+    ]
+    schema = "t long, level double, short float"
+    ways: dict[str, Any] = {"time": "t", "group_by": ["level", "short"]}
+    batch = sks.monitor(spark.read.schema(schema).parquet(str(tmp_path / "in")), queries, **ways).collect()
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(str(tmp_path / "in"))
+    live, _ = streamed(spark, sks.monitor(stream, queries, **ways), tmp_path / "checkpoint", "levels")
+    seen = [
+        sorted((row.query, repr(row.level), repr(row.short), row["rank"], row.score) for row in got) for got in (batch, live)
+    ]
+    assert [one for one in seen[0] if one[1] != "7.0"] == seen[1]
+    assert {one[1] for one in seen[1]} == {"0.0", "nan", "None", "1.5"}
+    assert max(one[3] for one in seen[1] if one[:2] == ("all", "0.0")) == 5

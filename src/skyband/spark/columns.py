@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import StructField, StructType, TimestampType
+from pyspark.sql.types import DoubleType, FloatType, StructField, StructType, TimestampType
 
 from skyband.spark.arriving import conformed
 from skyband.state import table_from_bytes
@@ -31,6 +31,14 @@ def numbered(df: DataFrame) -> list[Column]:
 def in_own_names(df: DataFrame, side: str) -> Column:
     """A struct of the input's columns under their own names, from columns that were numbered after `side`."""
     return F.struct(*(F.col(f"{side}{i}").alias(name) for i, name in enumerate(df.columns)))
+
+
+def alike(df: DataFrame, name: str, column: Column | None = None) -> Column:
+    """A group column, or `column` that holds its values, so that equal ones have equal bits: one zero, one NaN."""
+    column = named(name) if column is None else column
+    if isinstance(df.schema[name].dataType, DoubleType | FloatType):
+        return F.when(F.isnan(column), F.lit(float("nan"))).when(column == 0, F.lit(0.0)).otherwise(column)
+    return column
 
 
 def whole(df: DataFrame, name: str) -> Column:

@@ -22,7 +22,7 @@ from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, Stru
 from skyband.errors import SchemaError
 from skyband.query import Query
 from skyband.spark.arriving import nullable
-from skyband.spark.columns import grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
+from skyband.spark.columns import alike, grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
@@ -252,7 +252,7 @@ def _packed(df: DataFrame, plan: Plan) -> list[Column]:
         groups = [F.when(of_row, own).otherwise(F.col(f"g{at}")) for at, own in enumerate(groups)]
         made = {"pair": _pair(df), "object": _object(df, plan)}
         about = [F.when(F.col("about") == IDENTITIES.index(one), made[one]).alias(one) for one in plan.identities]
-    by = [group.alias(df.columns[i]) for i, group in zip(plan.groups, groups, strict=True)]
+    by = [alike(df, df.columns[i], group).alias(df.columns[i]) for i, group in zip(plan.groups, groups, strict=True)]
     bounds = [F.col(name) for name in bound_names(plan)]
     return [F.col("query"), *by, *bounds, F.col("event"), F.col("rank"), F.col("score"), row.alias("row"), *about]
 

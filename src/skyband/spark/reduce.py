@@ -20,7 +20,7 @@ import pyarrow as pa
 from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
 from skyband.spark.addressed import Addressed, tie_of, unknown_to
-from skyband.spark.arriving import conformed
+from skyband.spark.arriving import alike, conformed
 from skyband.spark.candidate_rows import rank_columns, score_of, sent_schema, time_of, whole_rows
 from skyband.spark.packets import packets
 from skyband.spark.plan import TIE, Plan
@@ -287,7 +287,7 @@ class _GroupNumbers:
             key = tuple(column[place].as_py() for column in own)
             if key not in self._known:
                 self._known[key] = len(self._values)
-                self._values.append([column.take(pa.array([place])) for column in own])
+                self._values.append([alike(column.take(pa.array([place]))) for column in own])
             numbers[at] = self._known[key]
         return numbers[code.reshape(-1)]
 

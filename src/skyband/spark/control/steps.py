@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DoubleType, FloatType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from skyband.errors import QueryError, SchemaError
-from skyband.spark.columns import grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
+from skyband.spark.columns import alike, grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.answer import answer_schema, bound_names
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
@@ -75,23 +75,13 @@ def steered(df: DataFrame, control: DataFrame, terms: Terms, tie: Column, arriva
 
 
 def _packets(df: DataFrame, terms: Terms, tie: Column) -> DataFrame:
-    bucket = (
-        F.pmod(F.xxhash64(*(_plain(df, name) for name in terms.groups)), F.lit(terms.buckets)) if terms.groups else F.lit(0)
-    )
+    bucket = F.pmod(F.xxhash64(*(alike(df, name) for name in terms.groups)), F.lit(terms.buckets)) if terms.groups else F.lit(0)
     prepared = df.select(*numbered(df), tie.alias("tie"), bucket.cast("int").alias("bucket"))
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return settling("pack", packed_rows(terms, batches))
 
     return prepared.mapInArrow(step, spark_schema(PACKET))
-
-
-def _plain(df: DataFrame, name: str) -> Column:
-    """A group column so that equal values have equal bits: 0.0 and -0.0 are one group, NaN is one."""
-    column = named(name)
-    if isinstance(df.schema[name].dataType, DoubleType | FloatType):
-        return F.when(F.isnan(column), F.lit(float("nan"))).when(column == 0, F.lit(0.0)).otherwise(column)
-    return column
 
 
 def _commands(control: DataFrame, terms: Terms, arrival: str | None) -> DataFrame:
@@ -189,7 +179,7 @@ def _shard(terms: Terms, number: int, snapshot: bytes | None) -> Shard:
 def _packed(df: DataFrame, terms: Terms) -> list[Column]:
     """The result's columns: of `row`, `pair` and `object` all are null but the one that a result row is about; in an
     acknowledgement all are."""
-    groups = [F.col(f"g{i}").alias(name) for i, name in enumerate(terms.groups)]
+    groups = [alike(df, name, F.col(f"g{i}")).alias(name) for i, name in enumerate(terms.groups)]
     bounds = [F.col(name) for name in bound_names(terms)]
     made = {ROW: in_own_names(df, "c")}
     if terms.pairs:
