@@ -23,6 +23,7 @@ REMEDY = (
 """What to do about a state of another format."""
 REMEDY_WITH_COMMANDS = f"{REMEDY}; queries that were added by commands must be added again"
 _FORMAT = "format of the states"
+_SHARDS = "shards="
 
 
 def make_marks(
@@ -38,7 +39,7 @@ def make_marks(
     if any(one is not None for one in deletions):
         marks["key and deletes"] = digest(deletions)
     if spread is not None:
-        marks[f"shards={spread}"] = ""
+        marks[f"{_SHARDS}{spread}"] = ""
     return marks
 
 
@@ -75,11 +76,26 @@ def check_written(then: Any, now: Mapping[str, str], remedy: str) -> None:
 def check_marks(then: Any, now: Mapping[str, str]) -> None:
     """StateError when a checkpoint was written for other queries or columns."""
     changed = differences(then, now)
+    spread = shards_in(then)
+    if changed and spread is not None and _without_shards(then) == _without_shards(now):
+        raise StateError(
+            f"this checkpoint was written with shards={spread} ({changed}); unless told they are as many as shuffle "
+            f"partitions, which follow the cores: say monitor(..., shards={spread}) to go on with it, in a job shards = {spread}"
+        )
     if changed:
         raise StateError(
             f"this checkpoint was written for other queries: {changed}; start with a new checkpointLocation, "
             "or ask what was asked when it was written"
         )
+
+
+def shards_in(marks: Mapping[str, str]) -> int | None:
+    """Over how many states the work was spread; None where it was not."""
+    return next((int(name.removeprefix(_SHARDS)) for name in marks if name.startswith(_SHARDS)), None)
+
+
+def _without_shards(marks: Mapping[str, str]) -> dict[str, str]:
+    return {name: mark for name, mark in marks.items() if not name.startswith(_SHARDS)}
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
