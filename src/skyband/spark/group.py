@@ -217,6 +217,11 @@ class Group:
         """Nothing is remembered that a later window could need."""
         return self.next_end() is None and not any(pace.slide is None and pace.queries for pace in self.paces)
 
+    @property
+    def is_blank(self) -> bool:
+        """No row has come, or none matters any more."""
+        return self.is_idle or not (self.open or any(monitor is not None and monitor._seen for monitor in self.monitors))
+
     # -- results -------------------------------------------------------------------------------------------------
 
     def _flat(self, number: int, results: pa.Table) -> list[pa.Table]:

@@ -80,7 +80,7 @@ def check_marks(then: Any, now: Mapping[str, str]) -> None:
     if changed and spread is not None and _without_shards(then) == _without_shards(now):
         raise StateError(
             f"this checkpoint was written with shards={spread} ({changed}); unless told they are as many as shuffle "
-            f"partitions, which follow the cores: say monitor(..., shards={spread}) to go on with it, in a job shards = {spread}"
+            f"partitions, which follow the cores: say monitor(..., shards={spread}) to go on with it"
         )
     if changed:
         raise StateError(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 OBSERVED = "skyband-"  # begins the name of each set of metrics
 STANDING = "queries"  # what shards of a stream with commands say of their number: "shard count", perhaps not all of them
+WITNESS = "witness"  # 2: one of the states in the store is of no group; 1: it is; 0: nobody has looked
 PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what is said of an approximate query
 
 

@@ -28,7 +28,7 @@ from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
 from skyband.spark.kept import answered_by_state, watermarked
 from skyband.spark.logged import Logged, is_logged
-from skyband.spark.observed import MISSED, OBSERVED, PRECISION, observed_scale, observed_states
+from skyband.spark.observed import MISSED, OBSERVED, PRECISION, WITNESS, observed_scale, observed_states
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
@@ -201,7 +201,7 @@ def _observed(plan: Plan) -> list[Column]:
         F.min(column).alias(f"{PRECISION}{name}") if name in across else F.max(column).alias(f"{MISSED}{name}")
         for name, column in zip(plan.inexact, bound_columns(plan), strict=True)
     ]
-    states = observed_states("bytes")
+    states = [*observed_states("bytes"), F.coalesce(F.max("witness"), F.lit(0)).alias(WITNESS)]
     return [*sums, *states, *observed_scale(plan), *worst, F.collect_list("told").alias(BY_QUERY)]
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from skyband.spark.control.terms import Terms
 from skyband.spark.job_source import BAD
-from skyband.spark.observed import OBSERVED, STANDING
+from skyband.spark.observed import OBSERVED, STANDING, WITNESS
 from skyband.spark.plan import Plan
 from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together
 from skyband.spark.watching.latency import MOST_QUERIES, Latencies, Sliding
@@ -37,6 +37,7 @@ class Figures:
     newest: Moment | None = None  # the greatest time seen
     lag: timedelta | None = None  # of the greatest time behind the clock; None for times that are no timestamps
     groups: int = 0
+    spare: int = 0  # states in the store that are of no group
     candidates: int = 0  # rows held because they may rank, in the groups of the last micro-batch
     state_bytes: int = 0  # of the snapshots that the last micro-batch wrote
     states: int = 0  # how many those are
@@ -64,7 +65,7 @@ class Figures:
 
     def record(self) -> dict[str, Any]:
         """The figures for a program: plain values under their names."""
-        inner = ("seen", "late", "nulls", "refusals", "results", "held", "sizes", "latencies", "by_shard")
+        inner = ("seen", "late", "nulls", "refusals", "results", "held", "sizes", "latencies", "by_shard", "spare")
         plain = {name: value for name, value in vars(self).items() if name not in inner}
         for name in ("watermark", "newest"):
             plain[name] = plain[name].isoformat() if isinstance(plain[name], datetime) else plain[name]
@@ -116,6 +117,8 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
     watermark, newest = _moments(progress, reports)
     newest = max((moment for moment in (figures.newest, newest) if moment is not None), default=None)
     states = progress.stateOperators
+    witness = max(seen.get(WITNESS) or 0 for seen in reports)
+    spare = witness - 1 if witness else figures.spare
     return replace(
         figures,
         batch=progress.batchId,
@@ -125,7 +128,8 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         watermark=watermark,
         newest=newest,
         lag=max(datetime.now(UTC) - newest, timedelta(0)) if isinstance(newest, datetime) else None,
-        groups=_groups(states[0], total("states") or figures.groups) if states else figures.groups,
+        groups=max(_groups(states[0], total("states") or figures.groups) - spare, 0) if states else figures.groups,
+        spare=spare,
         candidates=total("candidates") or figures.candidates,
         state_bytes=total("state bytes") or figures.state_bytes,
         states=total("states") or figures.states,

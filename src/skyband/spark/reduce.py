@@ -4,8 +4,9 @@ Of the rows of one group and pane only the best k can ever rank, whatever else t
 several per group: its candidates as Arrow bytes, and how many rows and unknown scores each slide had, so that late rows
 are counted even where they were dropped here. Each shard over the input's own columns is sent some more: the rows that
 its queries can rank (addressed.py), perhaps none, and the greatest time, so that all shards of a group close their windows in
-the same micro-batch. One more row carries the greatest time of the task, which moves the watermark; it is apart from the
-others because Spark drops rows behind the watermark, and a row behind it whose slide is still open must count.
+the same micro-batch. Where there are groups that of nulls is sent a row without content in every micro-batch, because it keeps
+what the checkpoint was written for. One more row carries the greatest time of the task, which moves the watermark; it is apart
+from the others because Spark drops rows behind the watermark, and a row behind it whose slide is still open must count.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from skyband.spark.watermark import Times
 MOST_HELD = 1 << 20  # candidates in memory before they are sent on
 MOST_ROWS = 1 << 9  # that travel as one batch
 NULL_TIMES = -1  # in place of a pace: rows without a time
+_WITNESS = -1  # in place of a group's number: that of nulls, which hears of every micro-batch; see `kept`
 
 TRAVELLING = {
     "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a row of its own
@@ -169,6 +171,8 @@ class _Task:
         self.addressed.gather()
         rows_of = np.searchsorted(group, np.arange(len(self.groups) + 1))
         counts_of = np.searchsorted(counts[:, 0], np.arange(len(self.groups) + 1))
+        if self.plan.groups:
+            yield _Line(_WITNESS, 0, None, NEVER, None, None)
         for number in np.unique(counts[:, 0]).tolist():
             own = summed(counts[counts_of[number] : counts_of[number + 1], 1:]).tobytes()
             low, high = int(rows_of[number]), int(rows_of[number + 1])
@@ -265,6 +269,7 @@ class _GroupNumbers:
 
     def __init__(self, plan: Plan) -> None:
         self.columns = plan.groups
+        self._nulls = [pa.nulls(1, plan.schema.field(i).type) for i in plan.groups]
         self._known: dict[Any, int] = {}
         self._values: list[list[pa.Array]] = []  # a value of each group column, by group number
 
@@ -293,4 +298,6 @@ class _GroupNumbers:
 
     def values(self, number: int) -> list[pa.Array]:
         """The group's value in each group column."""
+        if number == _WITNESS:
+            return self._nulls
         return self._values[number] if self.columns else [pa.array([0], pa.int32())]

@@ -238,6 +238,8 @@ class Shard:
         own = sum(home(query.name, self.terms.shards) == self.number // self.terms.buckets for query in self.terms.queries)
         return not self.groups and not self.pending and self.standing == fresh and len(fresh) == own
 
+    is_blank = is_idle
+
     def snapshot(self) -> bytes:
         """Everything remembered, in the format of `skyband.state`."""
         arrays: dict[str, np.ndarray] = {}

@@ -134,7 +134,7 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
     results += shard.advance(watermark)
     counted = missing + (sum(map(len, tables)) if number < terms.buckets else 0)
     told = _told(terms, shard, results)  # before the state is written, which has no counts that were told
-    size = _remembered.written(terms, shard, state)
+    size = _remembered.written(terms, shard, state, witness=number == 0)
     figures = {"rows": counted, "null times": missing, "state bytes": size, **shard.figures()}
     line: list[Any] = [told, shard.standing_count(), *(figures[name] for name in FIGURES)]
     nothing: list[Any] = [None, None] + [0] * len(FIGURES)

@@ -63,6 +63,7 @@ def packed_rows(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
                 for shard in range(terms.shards):
                     yield _packet(shard=shard * terms.buckets + number, rows=data, latest=moment)
     times.check()
+    yield _packet(shard=0)  # it is told of every micro-batch, because it keeps what the checkpoint was written for
     if latest > NEVER and terms.waits:
         yield _packet(shard=0, mark=terms.scale.mark(latest) * 1000)
 
@@ -77,6 +78,7 @@ def packed_commands(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator
         for shard, commands in by_shard.items():
             for bucket in range(terms.buckets):
                 yield _packet(shard=shard * terms.buckets + bucket, commands=json.dumps(commands).encode())
+        yield _packet(shard=0)
 
 
 def rows_of(data: bytes | pa.Buffer) -> pa.Table:
