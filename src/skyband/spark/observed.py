@@ -15,6 +15,7 @@ OBSERVED = "skyband-"  # begins the name of each set of metrics
 STANDING = "queries"  # what shards of a stream with commands say of their number: "shard count", perhaps not all of them
 WITNESS = "witness"  # 2: one of the states in the store is of no group; 1: it is; 0: nobody has looked
 PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what is said of an approximate query
+BOUNDS = "bounds"  # the same where queries come and go: what every state says, by query, as JSON
 
 
 def observed_states(size: str) -> list[Column]:

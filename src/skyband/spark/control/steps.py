@@ -24,7 +24,7 @@ from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
 from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
-from skyband.spark.observed import STANDING, observed_scale, observed_states
+from skyband.spark.observed import BOUNDS, STANDING, observed_scale, observed_states
 from skyband.spark.stateful import MOST_PACKETS, sliced
 from skyband.spark.tallies import BY_QUERY, tell
 from skyband.spark.worker import settling
@@ -102,12 +102,13 @@ def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
     def step(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         return settling("control", answer_micro_batch(terms, int(key[0]), frames, state))
 
-    words = [StructField("results", BinaryType()), StructField("told", BinaryType()), StructField(STANDING, StringType())]
+    words = [StructField("results", BinaryType()), StructField("told", BinaryType())]
+    words += [StructField(name, StringType()) for name in (STANDING, BOUNDS)]
     output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
     answered = answered_by_state(packets, ["shard"], terms, step, output)
     sums = [F.coalesce(F.sum(named(name)), F.lit(0)).alias(name) for name in FIGURES]
     sums += [*observed_states("state bytes"), *observed_scale(terms)]
-    sums += [F.collect_list("told").alias(BY_QUERY), F.collect_list(STANDING).alias(STANDING)]
+    sums += [F.collect_list("told").alias(BY_QUERY), *(F.collect_list(name).alias(name) for name in (STANDING, BOUNDS))]
     return answered.observe(observed, *sums).mapInArrow(unpacked, spark_schema(answer_schema(terms)))
 
 
@@ -136,11 +137,11 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
     told = _told(terms, shard, results)  # before the state is written, which has no counts that were told
     size = _remembered.written(terms, shard, state, witness=number == 0)
     figures = {"rows": counted, "null times": missing, "state bytes": size, **shard.figures()}
-    line: list[Any] = [told, shard.standing_count(), *(figures[name] for name in FIGURES)]
-    nothing: list[Any] = [None, None] + [0] * len(FIGURES)
+    line: list[Any] = [told, shard.standing_count(), shard.bounds(), *(figures[name] for name in FIGURES)]
+    nothing: list[Any] = [None, None, None] + [0] * len(FIGURES)
     lines = ([piece, *(line if at == 0 else nothing)] for at, piece in enumerate(sliced(results)))
     while some := list(islice(lines, MOST_PACKETS)):
-        yield pd.DataFrame(some, columns=["results", "told", STANDING, *FIGURES])
+        yield pd.DataFrame(some, columns=["results", "told", STANDING, BOUNDS, *FIGURES])
 
 
 def _told(terms: Terms, shard: Shard, results: list[pa.Table]) -> bytes:
