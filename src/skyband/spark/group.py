@@ -179,8 +179,7 @@ class Group:
         pace = self.paces[number]
         if pace.slide is not None and len(rows):
             last = int(rows[TIME][len(rows) - 1].as_py())
-            emptied = ((last + max(pace.sizes.values())) // pace.slide + 1) * pace.slide
-            self.pending[number] = max(self.pending[number], emptied)
+            self.pending[number] = max(self.pending[number], pace.emptied(last))
 
     def finish(self) -> list[pa.Table]:
         """The stream has ended: answer every window that holds a row."""

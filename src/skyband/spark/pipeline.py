@@ -70,7 +70,8 @@ def monitor(
               and in whose order count windows count the rows of each micro-batch. Without it rows of equal score and time
               rank by a hash of their content, and count windows count rows in the order of time, late ones left out.
     key       the column by which rows are deleted; needs `deletes`, a boolean column: where it is true, the row is none but
-              deletes the live row with its key, as `Monitor.delete` does, in the order of time and arrival
+              deletes the live row with its key, as `Monitor.delete` does, in the order of time and arrival; queries are then
+              all over time windows or all over count windows
     shards    over how many states of a group the work on more than 64 distinct scores, on pairs and across streams is
               spread; unless told as many as there are shuffle partitions, 16 at most, and with `group_by` one
     control   commands that add and cancel queries while the stream runs: a DataFrame with a text column `command`, and perhaps

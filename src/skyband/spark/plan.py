@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
+from math import gcd
 from typing import cast, get_args
 
 import pyarrow as pa
@@ -205,6 +206,8 @@ def make_request(
     if raw:
         _check_raw([query for query in asked if not isinstance(query, apart)], schema, names, clock)
     slides = tuple(dict.fromkeys(slide_of(query) for query in whole))
+    if key is not None and None not in slides:
+        slides = (gcd(*cast(tuple[int, ...], slides)),)  # one pace: whose row is live is a matter of all queries
     paces = scored_paces(slides, rewritten)
     scale = make_scale(clock, lateness, slides if arrival is None else [slide for slide in slides if slide is not None])
     numbers = tuple(schema.names.index(name) for name in grouping)
@@ -292,10 +295,11 @@ def _check_deletions(schema: pa.Schema, asked: list[Query], key: str | None, del
         raise SchemaError(f"deletes names {deletes!r}, which is {schema.field(deletes).type}; it must be boolean: cast it")
     for query in asked:
         deleting(query)
-        if not isinstance(query.window, CountWindow):
+        if isinstance(query.window, CountWindow) != isinstance(asked[0].window, CountWindow):
             raise QueryError(
-                f"query {query.name!r} has a time window, and key={key!r} says that rows may be deleted: on Spark that needs a "
-                "CountWindow; use one, or ask it without key="
+                f"of the queries {asked[0].name!r} and {query.name!r} one has windows of time and the other of rows, and "
+                f"key={key!r} says that rows may be deleted: which row is live would depend on how far the watermark is; ask "
+                "each kind in a call of its own"
             )
 
 
