@@ -101,7 +101,7 @@ def played(plan: Plan, forgetful: bool, batches: Iterable[list[list[pa.RecordBat
     cluster = Cluster(plan, forgetful)
     for tasks in (*batches, []):
         cluster.batch(tasks)
-    return cluster, cluster.watermark * plan.tick
+    return cluster, plan.scale.time(cluster.watermark)
 
 
 def as_counted(rows: Rows, arrival: bool, watermark: int | None) -> Rows:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 import skyband as sb
 import skyband.spark as sks
@@ -42,11 +44,20 @@ def visits(rows: int, seed: int = 1) -> pa.Table:
     )
 
 
-def main(source: str, target: str, checkpoint: str, shards: str, asked: list[Any] = MIXED) -> None:
+def main(
+    source: str,
+    target: str,
+    checkpoint: str,
+    shards: str,
+    asked: list[Any] = MIXED,
+    prepared: Callable[[DataFrame], DataFrame] = lambda stream: stream,
+    **ways: str,
+) -> None:
     """Run until every file is read."""
     spark = sks.session(cores=2, config={"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
     stream = spark.readStream.schema(INPUT).option("maxFilesPerTrigger", 1).parquet(source)
-    results = sks.monitor(stream, asked, time="ts", lateness="2 seconds", arrival="id", shards=int(shards))
+    asking = {"time": "ts", "lateness": "2 seconds", "arrival": "id", "shards": int(shards)}
+    results = sks.monitor(prepared(stream), asked, **asking, **ways)
     query = results.writeStream.format("parquet").option("path", target).option("checkpointLocation", checkpoint)
     query.trigger(availableNow=True).start().awaitTermination()
     spark.stop()

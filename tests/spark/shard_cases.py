@@ -185,42 +185,52 @@ def expected(case: Case, plan: Plan, watermark: int | None) -> Events:
         greatest = None
         for batch in sorted(set(case.batches)):
             rows = [row for row, own in zip(case.rows, case.batches, strict=True) if own == batch]
-            moved = 0 if greatest is None else greatest // plan.tick * plan.tick - case.lateness
+            moved = 0 if greatest is None else (greatest - case.lateness) // plan.scale.tick * plan.scale.tick
             for row in rows:
-                slide = query.window.slide if timed else 1
+                slide = plan.scale.tick if case.keyed else query.window.slide if timed else 1
                 waits = timed or not case.arrival
                 if watermark is not None and waits and moved > 0 and (row["t"] // slide + 1) * slide <= moved:
                     continue
                 accepted.setdefault((row["g"],) if case.grouped else (), []).append({**row, "batch": batch})
             greatest = max([row["t"] for row in rows] + ([] if greatest is None else [greatest]))
         for group, rows in accepted.items():
-            if timed:
+            if case.keyed:  # whose row is live depends on the windows of all queries
+                found = [row for row in keyed(case, plan, rows, watermark) if row["query"] == query.name]
+            elif timed:
                 rows = sorted(rows, key=lambda row: (row["t"], row["tie"]))
                 monitor = sb.Monitor([query], time="t")
                 found = monitor.push(as_table(query, rows)).to_pylist() + monitor.flush().to_pylist()
                 found = [row for row in found if watermark is None or row["window_end"] <= watermark]
             else:
                 rows = as_counted(rows, case.arrival, watermark)
-                if case.keyed:  # whose row is live depends on the windows of all queries
-                    found = [row for row in keyed(case.queries, rows) if row["query"] == query.name]
-                else:
-                    found = sb.Monitor([query]).push(as_table(query, rows)).to_pylist()
+                found = sb.Monitor([query]).push(as_table(query, rows)).to_pylist()
             if found:
                 results[group, query.name] = [position(row, row["window_end"]) for row in found]
     return results
 
 
-def keyed(queries: list[Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The embedded engine, one row at a time."""
-    monitor, found = sb.Monitor(queries, key="id"), []
+def keyed(case: Case, plan: Plan, rows: list[dict[str, Any]], watermark: int | None) -> list[dict[str, Any]]:
+    """The embedded engine, one row at a time; of windows of time, rows as far as the watermark has passed whole steps, and
+    those that end by the time of a deletion closed before it."""
+    timed = isinstance(case.queries[0].window, sb.TimeWindow)
+    monitor, found = sb.Monitor(case.queries, key="id", time="t" if timed else None), []
+    if timed:
+        rows = sorted(rows, key=lambda row: (row["t"], row["tie"]))
+        rows = [row for row in rows if watermark is None or row["t"] < watermark]
+    else:
+        rows = as_counted(rows, case.arrival, watermark)
     for row in rows:
         if row["gone"]:
+            if timed and row["id"] is not None:
+                found += monitor.advance(row["t"]).to_pylist()
             found += monitor.delete([row["id"]]).to_pylist()
         else:
             try:
-                found += monitor.push(as_table(queries[0], [row])).to_pylist()
+                found += monitor.push(as_table(case.queries[0], [row])).to_pylist()
             except SchemaError:
                 continue  # the key of a live row
+    if timed:
+        found += (monitor.flush() if watermark is None else monitor.advance(watermark)).to_pylist()
     return found
 
 

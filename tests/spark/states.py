@@ -51,7 +51,7 @@ class States:
 
     @property
     def watermark(self) -> int:
-        return max(0, self.greatest - self.plan.lateness)
+        return max(0, self.greatest - self.plan.scale.delay)
 
     def called(self, parts: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
         """A micro-batch of rows that travel: what the states say that have some, then those whose time has come."""

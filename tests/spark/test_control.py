@@ -139,7 +139,7 @@ def run(case: Case, forgetful: bool) -> tuple[Steered, Oracle]:
         own = [row for row in rows if row["batch"] == batch]
         tasks = [handed_out(stream.plan, [row for row in own if row["task"] == task]) for task in range(2)]
         stream.batch(tasks, [told([one for one in case.said if one.batch == batch])])
-    tick = stream.plan.tick
+    tick = stream.plan.scale.tick
     end = (END - case.lateness) // tick * tick
     return stream, Oracle(case.queries, rows, case.said, case.lateness, case.dated, end, tick)
 

@@ -31,8 +31,9 @@ from skyband.spark.job import Job, read_job
 from skyband.spark.job_checks import MARKS
 from skyband.spark.job_file import JobError
 from skyband.spark.job_source import BAD, _from_json
+from skyband.spark.marks import written_marks
 from skyband.spark.progress import Figures
-from skyband.spark.run_job import run_job
+from skyband.spark.run_job import _spread_as_before, run_job
 from skyband.state import FORMAT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,6 +159,20 @@ def test_a_checkpoint_of_other_queries_is_refused_before_the_stream_starts(spark
     with pytest.raises(JobError, match=r"line 1: this checkpoint was written for other queries: query 'best' changed; start"):
         run_job(read_job(job_file(tmp_path, ("k = 3", "k = 4"))), Notes(), threading.Event(), spark)
     assert sorted(file.name for file in (tmp_path / "state" / "offsets").iterdir()) == offsets
+
+
+def test_a_job_that_says_no_shards_goes_on_with_those_of_its_checkpoint(tmp_path: Path) -> None:
+    """Unless told they follow the cores, and a checkpoint may come from another machine."""
+    plain, told = read_job(job_file(tmp_path)), read_job(job_file(tmp_path, ("[stream]\n", "[stream]\nshards = 3\n")))
+    assert _spread_as_before(plain).stream.shards is None
+    (tmp_path / "state" / "offsets").mkdir(parents=True)
+    (tmp_path / "state" / "offsets" / "0").touch()
+    (tmp_path / "state" / MARKS).write_text(json.dumps(written_marks({"query 'q'": "", "shards=16": ""})))
+    assert _spread_as_before(plain).stream.shards == 16
+    assert _spread_as_before(told).stream.shards == 3
+    (tmp_path / "state" / MARKS).write_text("{")
+    with pytest.raises(JobError, match=r"line 1: .* is damaged"):
+        _spread_as_before(plain)
 
 
 def test_a_checkpoint_of_another_format_is_refused_before_the_stream_starts(spark: SparkSession, tmp_path: Path) -> None:

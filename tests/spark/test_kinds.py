@@ -4,15 +4,17 @@ partitioning, a restart in between."""
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import killable_deletions
 import killable_kinds
 import killable_scores
 import numpy as np
 import pyarrow as pa
 import pytest
+from killable_deletions import BEFORE, DELETED, EVERY, with_deletions
 from killable_kinds import INPUT, MIXED, visits
 from killable_scores import SCORES
 from killing import killed_once
@@ -181,6 +183,55 @@ def test_the_best_of_seventy_scores_over_time_are_sent_to_their_state(
 def test_addresses_are_spread_as_spark_spreads_them(spark: SparkSession) -> None:
     numbers = spark.range(20).select(F.hash(F.lit(0), F.col("id").cast("int")).alias("hash"))
     assert [row.hash for row in numbers.collect()] == [spark_hash(number) for number in range(20)]
+
+
+def embedded_with_deletions(table: pa.Table, upto: datetime) -> Found:
+    """The embedded engine, one row or deletion at a time by time, windows that end by a deletion's time before it."""
+    monitor, found = sb.Monitor(DELETED, time="ts", key="id"), []
+    for row in table.sort_by([("ts", "ascending"), ("id", "ascending")]).to_pylist():
+        if row["ts"].replace(tzinfo=None) >= upto:
+            continue
+        if row["id"] % EVERY == EVERY - 1:
+            found += monitor.advance(row["ts"]).to_pylist()
+            found += monitor.delete([row["id"] - BEFORE]).to_pylist()
+        else:
+            found += monitor.push(pa.Table.from_pylist([row], table.schema)).to_pylist()
+    found += monitor.advance(upto.replace(tzinfo=UTC)).to_pylist()
+    ends = [row["window_end"].replace(tzinfo=None) for row in found]
+    names = ("event", "rank", "score", "id")
+    return [(row["query"], end, *(row[name] for name in names), None, None, None) for row, end in zip(found, ends, strict=True)]
+
+
+def passed_by(table: pa.Table) -> datetime:
+    """As far as the watermark has passed whole steps of two seconds."""
+    closed = closed_by(table)
+    return closed - timedelta(seconds=closed.second % 2, microseconds=closed.microsecond)
+
+
+def test_rows_are_deleted_from_time_windows(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    results = sks.monitor(
+        with_deletions(stream_of(spark, folder, 2)),
+        DELETED,
+        time="ts",
+        lateness="2 seconds",
+        arrival="id",
+        key="key",
+        deletes="gone",
+    )
+    rows, _ = streamed(spark, results, tmp_path / "checkpoint", "deletions")
+    got = [(r.query, r.window_end, r.event, r["rank"], r.score, r.row.id, None, None, None) for r in rows]
+    assert in_order(got) == in_order(embedded_with_deletions(visits(600), passed_by(visits(600))))
+    assert len(got) > 60
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_no_deletion_is_missed_or_doubled(spark: SparkSession, tmp_path: Path) -> None:
+    source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
+    write_files(source, visits(1200), 12)
+    killed_once(killable_deletions.__file__, checkpoint, 12, source, target, checkpoint, 2)
+    rows = spark.read.parquet(str(target)).collect()
+    got = [(r.query, r.window_end, r.event, r["rank"], r.score, r.row.id, None, None, None) for r in rows]
+    assert in_order(got) == in_order(embedded_with_deletions(visits(1200), passed_by(visits(1200))))
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def test_workers_that_remember_what_was_long_ago_go_on_where_the_log_ends(
         cluster.batch([])
     if is_logged(plan):
         assert not cluster.store
-    assert seen(case, cluster.results) == expected(case, plan, cluster.watermark * plan.tick)
+    assert seen(case, cluster.results) == expected(case, plan, plan.scale.time(cluster.watermark))
 
 
 def stream(count: int, batches: int) -> Case:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cluster import Cluster
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from states import States, Stored
 from steered import Steered
@@ -223,3 +225,78 @@ def test_over_a_long_run_no_state_grows_once_its_windows_are_full(spark: SparkSe
         before, now = (max(getattr(one, what) for one in part) for part in (early, late))
         assert 0 < now <= 1.1 * before, f"{what}: at most {before} at first, {now} in the second half"
     assert max(one.largest_state for one in full) * 3 >= max(one.state_bytes for one in full)
+
+
+# -- what a checkpoint was written for ---------------------------------------------------------------------------
+
+OLD = sb.TopK(name="q", k=1, score="x", window=sb.TimeWindow(10, 10))
+NEW = sb.TopK(name="other", k=2, score="x + 1", window=sb.TimeWindow(10, 10), emit="snapshots")
+GROUPED = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("g", pa.int64())])
+
+
+def grouped_rows(*rows: tuple[int, int | None]) -> list[pa.RecordBatch]:
+    """Rows of times and groups, as Catalyst hands them out."""
+    time, group = ([row[at] for row in rows] for at in (0, 1))
+    ones = pa.array(np.ones(len(rows)))
+    columns = [pa.array(time, pa.int64()), ones, pa.array(group, pa.int64()), pa.array(np.arange(len(rows))), ones]
+    return [pa.record_batch(columns, names=["c0", "c1", "c2", "tie", "s0"])]
+
+
+@pytest.mark.parametrize("kind", ["time", "rows", "pairs"])
+def test_other_queries_are_refused_though_no_old_group_has_rows(kind: str) -> None:
+    asked: dict[str, list[Any]] = {
+        "time": [OLD],
+        "rows": [sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(3))],
+        "pairs": [sb.TopKPairs(name="q", k=1, score="a.x - b.x", window=sb.TimeWindow(10, 10))],
+    }
+    arrival = "t" if kind == "rows" else None
+    plan = make_request(GROUPED, asked[kind], "t", 0, ["g"], arrival).plan
+    other = make_request(GROUPED, [replace(asked[kind][0], name="other")], "t", 0, ["g"], arrival).plan
+    cluster = Cluster(plan, True)
+    cluster.batch([grouped_rows((1, 5))])
+    with pytest.raises(StateError, match=r"other queries: query 'q' is gone"):
+        Cluster(other, True, store=dict(cluster.store)).batch([grouped_rows((200, 6))])
+    again = Cluster(plan, True, store=cluster.store, greatest=cluster.greatest)
+    before = dict(cluster.store)
+    again.batch([grouped_rows((200, 6))])
+    nulls = next(key for key in before if key[0] is None and not any(key[1:]))
+    assert again.store[nulls].value == before[nulls].value  # nothing is written to it as long as it holds no row
+    again.batch([grouped_rows((201, None))])
+    assert kind == "pairs" or again.store[nulls].value != before[nulls].value
+
+
+def test_another_stream_with_commands_is_refused_though_no_old_group_has_rows() -> None:
+    old, new = (make_terms(GROUPED, [query], Stream("t", group_by=("g",)), dated=False) for query in (OLD, NEW))
+
+    def packets(terms: Any, time: int, bucket: int) -> list[pa.RecordBatch]:
+        (batch,) = grouped_rows((time, bucket))
+        return list(packed_rows(terms, [batch.append_column("bucket", pa.array([bucket], pa.int32()))]))
+
+    cluster = Steered(old, True)
+    list(cluster.called(packets(old, 1, 5)))
+    with pytest.raises(StateError, match=r"another stream: query 'q' is gone"):
+        list(Steered(new, True, store=dict(cluster.store)).called(packets(new, 200, 6)))
+
+
+def test_other_queries_are_refused_on_spark_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    progress: list[Any] = []
+
+    def run(query: Any, name: str) -> None:
+        stream = spark.readStream.schema("t long, x double, g long").parquet(str(tmp_path / "in"))
+        results = sks.monitor(stream, [query], time="t", group_by=["g"])
+        writer = results.writeStream.format("parquet").option("path", str(tmp_path / name))
+        started = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        started.awaitTermination()
+        progress.extend(started.recentProgress)
+
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"t": [1, 2], "x": [1.0, 2.0], "g": [5, 7]}), tmp_path / "in" / "0.parquet")
+    run(OLD, "out")
+    figures = Figures()
+    for report in progress:
+        figures = after(figures, report)
+    assert figures.groups == 2
+    pq.write_table(pa.table({"t": [200, 300], "x": [1.0, 2.0], "g": [6, 6]}), tmp_path / "in" / "1.parquet")
+    with pytest.raises(StreamingQueryException, match="query 'q' is gone, query 'other' is new"):
+        run(NEW, "new")
+    assert not list((tmp_path / "new").glob("*.parquet"))

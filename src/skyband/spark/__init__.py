@@ -7,6 +7,7 @@
     tallies.py    what a group says of each query                 progress.py   figures from Spark's reports
     watching/     metrics(): those figures for other programs     control/      queries that come and go by commands
     warm.py       kernels compiled while Spark starts             jvm.py        the JVM of a session that is started here
+    arriving.py   columns in the types that workers were told     watermark.py  times as Spark's watermark holds them
 
 Where a column of scores is not the answer (many scores, pairs, objects, deletions), a group has several states:
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructField, StructType, TimestampType
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.types import DoubleType, FloatType, StructField, StructType, TimestampType
 
+from skyband.spark.arriving import conformed
 from skyband.state import table_from_bytes
 
+_LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 _TOGETHER = 1 << 8  # packets whose rows go on as one batch
 
 
@@ -30,6 +33,14 @@ def in_own_names(df: DataFrame, side: str) -> Column:
     return F.struct(*(F.col(f"{side}{i}").alias(name) for i, name in enumerate(df.columns)))
 
 
+def alike(df: DataFrame, name: str, column: Column | None = None) -> Column:
+    """A group column, or `column` that holds its values, so that equal ones have equal bits: one zero, one NaN."""
+    column = named(name) if column is None else column
+    if isinstance(df.schema[name].dataType, DoubleType | FloatType):
+        return F.when(F.isnan(column), F.lit(float("nan"))).when(column == 0, F.lit(0.0)).otherwise(column)
+    return column
+
+
 def whole(df: DataFrame, name: str) -> Column:
     """A time or a number as a whole number, as Arrow counts it: timestamps in microseconds."""
     kind = df.schema[name].dataType
@@ -43,6 +54,19 @@ def whole(df: DataFrame, name: str) -> Column:
 def spark_schema(schema: pa.Schema) -> StructType:
     """A schema of Arrow as Spark has it."""
     return StructType([StructField(field.name, from_arrow_type(field.type)) for field in schema])
+
+
+def grouped_in_arrow(
+    df: DataFrame, by: Iterable[str], step: Callable[[Any, pa.Table], pa.Table], output: StructType
+) -> DataFrame:
+    """`step` for the rows of each group. Spark looks at the types of what it gives, by its settings."""
+    large = df.sparkSession.conf.get(_LARGE, "false") == "true"
+    wanted = to_arrow_schema(output, timezone="UTC", prefers_large_types=large)
+
+    def fitting(key: Any, rows: pa.Table) -> pa.Table:
+        return conformed(step(key, rows), wanted)
+
+    return df.groupBy(*by).applyInArrow(fitting, output)
 
 
 def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -179,8 +179,7 @@ class Group:
         pace = self.paces[number]
         if pace.slide is not None and len(rows):
             last = int(rows[TIME][len(rows) - 1].as_py())
-            emptied = ((last + max(pace.sizes.values())) // pace.slide + 1) * pace.slide
-            self.pending[number] = max(self.pending[number], emptied)
+            self.pending[number] = max(self.pending[number], pace.emptied(last))
 
     def finish(self) -> list[pa.Table]:
         """The stream has ended: answer every window that holds a row."""
@@ -216,6 +215,11 @@ class Group:
     def is_idle(self) -> bool:
         """Nothing is remembered that a later window could need."""
         return self.next_end() is None and not any(pace.slide is None and pace.queries for pace in self.paces)
+
+    @property
+    def is_blank(self) -> bool:
+        """No row has come, or none matters any more."""
+        return self.is_idle or not (self.open or any(monitor is not None and monitor._seen for monitor in self.monitors))
 
     # -- results -------------------------------------------------------------------------------------------------
 

@@ -7,12 +7,13 @@ import os
 import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from skyband.errors import StateError
 from skyband.spark.control.terms import Terms
 from skyband.spark.job import FILES, JARS, Job
-from skyband.spark.marks import REMEDY, REMEDY_WITH_COMMANDS, check_written, written_marks
+from skyband.spark.marks import REMEDY, REMEDY_WITH_COMMANDS, check_written, shards_in, written_marks
 from skyband.spark.plan import Plan
 
 MARKS = "skyband.json"
@@ -113,12 +114,25 @@ def check_checkpoint(checkpoint: str | None, plan: Plan | Terms) -> None:
     if folder is None:
         return
     marks, began = folder / MARKS, any((folder / "offsets").glob("[0-9]*"))
-    if began and marks.is_file():
-        try:
-            then = json.loads(marks.read_text())
-        except ValueError as problem:
-            raise StateError(f"{marks} is damaged ({problem}); start with a new checkpoint, or restore the file") from None
+    if (then := _written(checkpoint)) is not None:
         check_written(then, plan.marks, REMEDY_WITH_COMMANDS if isinstance(plan, Terms) else REMEDY)
     elif not began:  # with a first batch and without marks, another program wrote it: the state will tell
         folder.mkdir(parents=True, exist_ok=True)
         marks.write_text(json.dumps(written_marks(plan.marks), indent=2) + "\n")
+
+
+def kept_shards(checkpoint: str | None) -> int | None:
+    """Over how many states the work is spread that a checkpoint on this machine was written for; None where it does not say."""
+    then = _written(checkpoint)
+    return shards_in(then) if isinstance(then, dict) else None
+
+
+def _written(checkpoint: str | None) -> Any:
+    """What a checkpoint with a first batch says that it was written for; None: nothing."""
+    folder = local(checkpoint)
+    if folder is None or not (folder / MARKS).is_file() or not any((folder / "offsets").glob("[0-9]*")):
+        return None
+    try:
+        return json.loads((folder / MARKS).read_text())
+    except ValueError as problem:
+        raise StateError(f"{folder / MARKS} is damaged ({problem}); start with a new checkpoint, or restore the file") from None

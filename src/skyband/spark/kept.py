@@ -3,6 +3,9 @@
 The state store has one snapshot per state. A worker also keeps those it answered last in memory: every snapshot has a random
 token, and what is in memory is used only when the state store holds the snapshot it wrote last. A task that failed half-way,
 or ran elsewhere since, leaves a token that does not match, and the snapshot is read instead.
+
+Every snapshot says what it was written for. With groups a micro-batch may touch only new ones, so one state is the *witness*:
+every micro-batch calls it, and it stays when nothing is left in it, so that a checkpoint of other queries is refused at once.
 """
 
 from __future__ import annotations
@@ -39,6 +42,10 @@ class Lasting(Protocol):
     def is_idle(self) -> bool:
         """Nothing is remembered that one made anew would not know."""
 
+    @property
+    def is_blank(self) -> bool:
+        """No row has come, or none matters any more."""
+
     def next_end(self) -> int | None:
         """When the watermark reaches this, there is something to do; None: nothing waits."""
 
@@ -64,9 +71,13 @@ class Kept(Generic[Held]):
         known = self.memory.take(bytes(token))
         return read(bytes(snapshot)) if known is None or known.marks != told.marks else known
 
-    def written(self, told: Plan | Terms, held: Held, state: GroupState) -> int:
+    def written(self, told: Plan | Terms, held: Held, state: GroupState, *, witness: bool = False) -> int:
         """Write it to the state store, or forget it when nothing it holds can matter; the snapshot's bytes."""
-        if held.is_idle and told.wakes:  # what has closed is known from Spark's watermark then
+        if witness and held.is_blank and state.exists:
+            token, snapshot = state.get  # what is there says the same
+            self.memory.put(bytes(token), held, len(snapshot))
+            return 0
+        if held.is_idle and told.wakes and not witness:  # what has closed is known from Spark's watermark then
             if state.exists:
                 state.remove()
             return 0
@@ -74,7 +85,7 @@ class Kept(Generic[Held]):
         state.update((token, snapshot))
         _set_timeout(told, held, state)
         self.memory.put(token, held, len(snapshot))
-        return len(snapshot)
+        return 0 if witness and held.is_blank else len(snapshot)
 
     def clear(self) -> None:
         """Hold nothing in memory."""
@@ -85,26 +96,26 @@ def _set_timeout(told: Plan | Terms, held: Lasting, state: GroupState) -> None:
     """Ask to be called when the watermark reaches the next window's end, whether or not rows come."""
     end = held.next_end() if told.wakes else None
     if end is not None:
-        reached = -(-end // told.tick)  # the first whole millisecond at or past the end
-        state.setTimeoutTimestamp(max(reached - 1, state.getCurrentWatermarkMs(), 1))  # Spark calls when it is past that
+        first = told.scale.reached(end) - 1  # Spark calls when it is past that
+        state.setTimeoutTimestamp(max(first, state.getCurrentWatermarkMs(), 1))
 
 
 def spark_watermark(told: Plan | Terms, state: GroupState) -> int:
     """Spark's watermark in the time column's unit: that of the micro-batch, the same for every state; NEVER before it has
     moved."""
     moment = state.getCurrentWatermarkMs() if told.waits else 0
-    return moment * told.tick if moment > 0 else NEVER
+    return told.scale.time(moment) if moment > 0 else NEVER
 
 
 def shown_watermark(told: Plan | Terms, latest: int) -> int:
     """How far rows up to `latest` show the stream's watermark to be, at least: their windows need not wait for the next
     micro-batch."""
-    return (latest // told.tick - told.lateness) * told.tick if latest > NEVER and told.waits else NEVER
+    return told.scale.shown(latest) if latest > NEVER and told.waits else NEVER
 
 
 def watermarked(parts: DataFrame, told: Plan | Terms) -> DataFrame:
     """The same where rows wait: `mark` moves the watermark."""
-    return parts.withWatermark("mark", f"{told.lateness} milliseconds") if told.waits else parts
+    return parts.withWatermark("mark", f"{told.scale.delay} milliseconds") if told.waits else parts
 
 
 def answered_by_state(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from skyband.errors import StateError
 from skyband.query import Query
+from skyband.spark.watermark import Scale
 from skyband.state import FORMAT
 
 _MOST_NAMED = 1000  # queries that are told apart: the marks stand in every state
@@ -22,6 +23,7 @@ REMEDY = (
 """What to do about a state of another format."""
 REMEDY_WITH_COMMANDS = f"{REMEDY}; queries that were added by commands must be added again"
 _FORMAT = "format of the states"
+_SHARDS = "shards="
 
 
 def make_marks(
@@ -37,8 +39,13 @@ def make_marks(
     if any(one is not None for one in deletions):
         marks["key and deletes"] = digest(deletions)
     if spread is not None:
-        marks[f"shards={spread}"] = ""
+        marks[f"{_SHARDS}{spread}"] = ""
     return marks
+
+
+def scale_mark(scale: Scale) -> dict[str, str]:
+    """A mark where times are integers: what the watermark in the checkpoint stands for."""
+    return {"what the watermark counts": str(scale.tick)} if scale.integer else {}
 
 
 def digest(content: Any) -> str:
@@ -69,11 +76,26 @@ def check_written(then: Any, now: Mapping[str, str], remedy: str) -> None:
 def check_marks(then: Any, now: Mapping[str, str]) -> None:
     """StateError when a checkpoint was written for other queries or columns."""
     changed = differences(then, now)
+    spread = shards_in(then)
+    if changed and spread is not None and _without_shards(then) == _without_shards(now):
+        raise StateError(
+            f"this checkpoint was written with shards={spread} ({changed}); unless told they are as many as shuffle "
+            f"partitions, which follow the cores: say monitor(..., shards={spread}) to go on with it"
+        )
     if changed:
         raise StateError(
             f"this checkpoint was written for other queries: {changed}; start with a new checkpointLocation, "
             "or ask what was asked when it was written"
         )
+
+
+def shards_in(marks: Mapping[str, str]) -> int | None:
+    """Over how many states the work was spread; None where it was not."""
+    return next((int(name.removeprefix(_SHARDS)) for name in marks if name.startswith(_SHARDS)), None)
+
+
+def _without_shards(marks: Mapping[str, str]) -> dict[str, str]:
+    return {name: mark for name, mark in marks.items() if not name.startswith(_SHARDS)}
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:

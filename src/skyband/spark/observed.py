@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -14,7 +13,9 @@ if TYPE_CHECKING:
 
 OBSERVED = "skyband-"  # begins the name of each set of metrics
 STANDING = "queries"  # what shards of a stream with commands say of their number: "shard count", perhaps not all of them
+WITNESS = "witness"  # 2: one of the states in the store is of no group; 1: it is; 0: nobody has looked
 PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what is said of an approximate query
+BOUNDS = "bounds"  # the same where queries come and go: what every state says, by query, as JSON
 
 
 def observed_states(size: str) -> list[Column]:
@@ -23,7 +24,7 @@ def observed_states(size: str) -> list[Column]:
     return [written.alias("states"), F.coalesce(F.max(F.col(f"`{size}`")), F.lit(0)).alias("largest state")]
 
 
-def observed_tick(plan: Plan | Terms) -> Column:
-    """What one millisecond of Spark's watermark stands for; 0: the times are timestamps."""
-    tick = 0 if pa.types.is_timestamp(plan.time_type) else plan.tick
-    return F.coalesce(F.max(F.lit(tick)), F.lit(tick)).alias("tick")
+def observed_scale(plan: Plan | Terms) -> list[Column]:
+    """What one millisecond of Spark's watermark stands for, and what was taken off; 0: the times are timestamps."""
+    told = {"tick": plan.scale.tick if plan.scale.integer else 0, "behind": plan.scale.behind}
+    return [F.coalesce(F.max(F.lit(value)), F.lit(value)).alias(name) for name, value in told.items()]

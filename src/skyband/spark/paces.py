@@ -27,12 +27,18 @@ class Sieve:
 
 @dataclass(frozen=True)
 class Pace:
-    """Queries that close their windows together: of one slide, or all that count rows (`slide` None)."""
+    """Queries that close their windows together: of one slide, or all that count rows (`slide` None). Those of a stream with
+    deletions may have several: their pace has the greatest that divides them all."""
 
     slide: int | None
     queries: tuple[Query, ...]  # durations as whole numbers
     cuts: tuple[int, ...] = ()  # where, within a slide, some window begins
     sieves: tuple[Sieve, ...] = ()
+
+    def emptied(self, last: int) -> int:
+        """The end of the last window that has something to report of rows up to the time `last`."""
+        windows = {(cast(int, query.window.size), cast(int, query.window.slide)) for query in self.queries}
+        return max(((last + size) // slide + 1) * slide for size, slide in windows)
 
     @property
     def sizes(self) -> dict[str, int]:

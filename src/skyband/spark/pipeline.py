@@ -21,13 +21,14 @@ from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, Stru
 
 from skyband.errors import SchemaError
 from skyband.query import Query
-from skyband.spark.columns import in_own_names, named, numbered, spark_schema, unpacked, whole
+from skyband.spark.arriving import nullable
+from skyband.spark.columns import alike, grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
 from skyband.spark.kept import answered_by_state, watermarked
 from skyband.spark.logged import Logged, is_logged
-from skyband.spark.observed import MISSED, OBSERVED, PRECISION, observed_states, observed_tick
+from skyband.spark.observed import MISSED, OBSERVED, PRECISION, WITNESS, observed_scale, observed_states
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import condition_column, score_column
@@ -69,7 +70,8 @@ def monitor(
               and in whose order count windows count the rows of each micro-batch. Without it rows of equal score and time
               rank by a hash of their content, and count windows count rows in the order of time, late ones left out.
     key       the column by which rows are deleted; needs `deletes`, a boolean column: where it is true, the row is none but
-              deletes the live row with its key, as `Monitor.delete` does, in the order of time and arrival
+              deletes the live row with its key, as `Monitor.delete` does, in the order of time and arrival; queries are then
+              all over time windows or all over count windows
     shards    over how many states of a group the work on more than 64 distinct scores, on pairs and across streams is
               spread; unless told as many as there are shuffle partitions, 16 at most, and with `group_by` one
     control   commands that add and cancel queries while the stream runs: a DataFrame with a text column `command`, and perhaps
@@ -118,7 +120,7 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
                 f"the column {field.name!r} is {field.dataType.simpleString()}, which Spark cannot hand out as Arrow; "
                 "drop it or cast it"
             ) from problem
-    return to_arrow_schema(df.schema, timezone=zone)
+    return nullable(to_arrow_schema(df.schema, timezone=zone))
 
 
 # -- before the reduction ----------------------------------------------------------------------------------------
@@ -200,8 +202,8 @@ def _observed(plan: Plan) -> list[Column]:
         F.min(column).alias(f"{PRECISION}{name}") if name in across else F.max(column).alias(f"{MISSED}{name}")
         for name, column in zip(plan.inexact, bound_columns(plan), strict=True)
     ]
-    states = observed_states("bytes")
-    return [*sums, *states, observed_tick(plan), *worst, F.collect_list("told").alias(BY_QUERY)]
+    states = [*observed_states("bytes"), F.coalesce(F.max("witness"), F.lit(0)).alias(WITNESS)]
+    return [*sums, *states, *observed_scale(plan), *worst, F.collect_list("told").alias(BY_QUERY)]
 
 
 def _observed_together(plan: Plan) -> list[Column]:
@@ -222,7 +224,7 @@ def _batch(parts: DataFrame, plan: Plan) -> DataFrame:
         return answer_batch(plan, table, tuple(one.as_py() for one in key))
 
     output = StructType([StructField(TO, StringType()), StructField("results", BinaryType())])
-    return _put_together(parts.groupBy(*plan.group_types).applyInArrow(step, output), plan)
+    return _put_together(grouped_in_arrow(parts, plan.group_types, step, output), plan)
 
 
 def _put_together(answered: DataFrame, plan: Plan) -> DataFrame:
@@ -230,11 +232,11 @@ def _put_together(answered: DataFrame, plan: Plan) -> DataFrame:
     if not plan.merged:
         return answered.select("results").mapInArrow(unpacked, spark_schema(result_schema(plan)))
 
-    def step(table: pa.Table) -> pa.Table:
+    def step(key: Any, table: pa.Table) -> pa.Table:
         return put_together(plan, table)
 
     found = answered.select(TO, "results").where(F.col("results").isNotNull())
-    return found.groupBy(TO).applyInArrow(step, spark_schema(result_schema(plan)))
+    return grouped_in_arrow(found, [TO], step, spark_schema(result_schema(plan)))
 
 
 # -- after the windows -------------------------------------------------------------------------------------------
@@ -251,7 +253,7 @@ def _packed(df: DataFrame, plan: Plan) -> list[Column]:
         groups = [F.when(of_row, own).otherwise(F.col(f"g{at}")) for at, own in enumerate(groups)]
         made = {"pair": _pair(df), "object": _object(df, plan)}
         about = [F.when(F.col("about") == IDENTITIES.index(one), made[one]).alias(one) for one in plan.identities]
-    by = [group.alias(df.columns[i]) for i, group in zip(plan.groups, groups, strict=True)]
+    by = [alike(df, df.columns[i], group).alias(df.columns[i]) for i, group in zip(plan.groups, groups, strict=True)]
     bounds = [F.col(name) for name in bound_names(plan)]
     return [F.col("query"), *by, *bounds, F.col("event"), F.col("rank"), F.col("score"), row.alias("row"), *about]
 

@@ -25,11 +25,12 @@ from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross
 from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.seating import deleting, place
 from skyband.spark.contest import read_by_all
-from skyband.spark.marks import digest, make_marks
+from skyband.spark.marks import digest, make_marks, scale_mark
 from skyband.spark.needs import Contenders
 from skyband.spark.paces import Pace, score_of, scored_paces, slide_of
 from skyband.spark.shards import BLOCK, MANY, SHARD, Shard, is_exact, is_merged, make_shards
-from skyband.window import CountWindow, Duration, TimeWindow, lateness_of
+from skyband.spark.watermark import Scale, make_scale
+from skyband.window import CountWindow, Duration, TimeWindow
 
 TIME, TIE, PART = "t", "tie", "part"
 MOST_SPREAD = 256
@@ -50,8 +51,7 @@ class Plan:
     time: int | None  # number of the time column
     arrives: int | None  # number of the column that gives the order of arrival, which is the tie then
     groups: tuple[int, ...]
-    tick: int  # one millisecond of Spark's watermark, in the time column's unit
-    lateness: int  # in ticks
+    scale: Scale  # how times stand in Spark's watermark, and the lateness
     paces: tuple[Pace, ...]  # of all queries; those on score columns are named in them
     shards: tuple[Shard, ...]  # besides shard 0, which answers those
     asked: tuple[Query, ...]  # queries of pairs and across streams, durations as whole numbers
@@ -206,13 +206,16 @@ def make_request(
     if raw:
         _check_raw([query for query in asked if not isinstance(query, apart)], schema, names, clock)
     slides = tuple(dict.fromkeys(slide_of(query) for query in whole))
+    if key is not None and None not in slides:
+        slides = (gcd(*cast(tuple[int, ...], slides)),)  # one pace: whose row is live is a matter of all queries
     paces = scored_paces(slides, rewritten)
-    allowed, tick = ticks(clock, lateness, slides)
+    scale = make_scale(clock, lateness, slides if arrival is None else [slide for slide in slides if slide is not None])
     numbers = tuple(schema.names.index(name) for name in grouping)
     counted = any(isinstance(query.window, CountWindow) for query in scored)
     shards = make_shards(raw, slides, len(schema), names, numbers, spread, keyed=key is not None, scored_counts=counted)
     others = tuple(query for query in raw if not isinstance(query, TopK | Threshold))
-    chosen = {_CHOSEN: ""} if any(isinstance(shard.need, Contenders) for shard in shards) else {}
+    more = {_CHOSEN: ""} if any(isinstance(shard.need, Contenders) for shard in shards) else {}
+    more |= scale_mark(scale)
     plan = Plan(
         schema=pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)]),
         names=names,
@@ -222,15 +225,14 @@ def make_request(
         time=None if time is None else schema.names.index(time),
         arrives=None if arrival is None else schema.names.index(arrival),
         groups=numbers,
-        tick=tick,
-        lateness=allowed,
+        scale=scale,
         paces=paces,
         shards=shards,
         asked=others,
         merged={query.name: query for query in others if query.emit != "none" and is_merged(query, spread)},
         key=key,
         deletes=None if deletes is None else schema.names.index(deletes),
-        marks=make_marks(asked, schema, [time, grouping, arrival], [key, deletes], spread if shards else None) | chosen,
+        marks=make_marks(asked, schema, [time, grouping, arrival], [key, deletes], spread if shards else None) | more,
     )
     return Request(plan, tuple(scores.values()))
 
@@ -293,10 +295,11 @@ def _check_deletions(schema: pa.Schema, asked: list[Query], key: str | None, del
         raise SchemaError(f"deletes names {deletes!r}, which is {schema.field(deletes).type}; it must be boolean: cast it")
     for query in asked:
         deleting(query)
-        if not isinstance(query.window, CountWindow):
+        if isinstance(query.window, CountWindow) != isinstance(asked[0].window, CountWindow):
             raise QueryError(
-                f"query {query.name!r} has a time window, and key={key!r} says that rows may be deleted: on Spark that needs a "
-                "CountWindow; use one, or ask it without key="
+                f"of the queries {asked[0].name!r} and {query.name!r} one has windows of time and the other of rows, and "
+                f"key={key!r} says that rows may be deleted: which row is live would depend on how far the watermark is; ask "
+                "each kind in a call of its own"
             )
 
 
@@ -356,24 +359,3 @@ def _in_whole_numbers(query: Query, clock: Clock | None) -> Query:
         clock.length(getattr(window, part), f"the window {part} of query {query.name!r}") for part in ("size", "slide")
     )
     return replace(query, window=TimeWindow(size, slide))
-
-
-def ticks(clock: Clock | None, lateness: Duration, slides: tuple[int | None, ...]) -> tuple[int, int]:
-    """Lateness in ticks, and the tick: what one millisecond of Spark's watermark stands for.
-
-    Spark counts watermarks in milliseconds. A timestamp's tick is a millisecond. An integer time has no unit, so its tick
-    is the greatest step in which no window's end and no lateness is lost.
-    """
-    lateness_of(lateness)
-    if clock is None:
-        if lateness != 0:
-            raise QueryError(f"lateness is {lateness!r}, but there is no time to be late by; name the time column: time='...'")
-        return 0, 1
-    allowed = clock.length(lateness, "lateness")
-    if not clock.is_timestamp:
-        tick = gcd(allowed, *(slide for slide in slides if slide is not None)) or 1
-        return allowed // tick, tick
-    tick = {"s": 1, "ms": 1, "us": 1000, "ns": 10**6}[clock.type.unit]
-    if allowed % tick:
-        raise QueryError(f"lateness is {lateness!r}, and Spark counts watermarks in milliseconds; use a whole number of them")
-    return allowed // tick, tick

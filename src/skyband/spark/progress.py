@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from math import isnan
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from skyband.spark.control.terms import Terms
 from skyband.spark.job_source import BAD
-from skyband.spark.observed import OBSERVED, STANDING
+from skyband.spark.observed import BOUNDS, MISSED, OBSERVED, PRECISION, STANDING, WITNESS
 from skyband.spark.plan import Plan
-from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together
+from skyband.spark.tallies import BY_QUERY, Bounds, Told, heard, heard_together, worst
 from skyband.spark.watching.latency import MOST_QUERIES, Latencies, Sliding
+from skyband.spark.watermark import Scale
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BY_QUERY = ("seen", "late", "nulls", "refusals", "results", "held", "sizes", "missed", "precision")
+Number = TypeVar("Number", int, float)
 Moment = datetime | int
 """A time: of a timestamp column, or a whole number in the unit of an integer column."""
 
@@ -36,6 +40,7 @@ class Figures:
     newest: Moment | None = None  # the greatest time seen
     lag: timedelta | None = None  # of the greatest time behind the clock; None for times that are no timestamps
     groups: int = 0
+    spare: int = 0  # states in the store that are of no group
     candidates: int = 0  # rows held because they may rank, in the groups of the last micro-batch
     state_bytes: int = 0  # of the snapshots that the last micro-batch wrote
     states: int = 0  # how many those are
@@ -53,6 +58,8 @@ class Figures:
     refusals: Mapping[str, int] = field(default_factory=dict)  # rows that a query across streams has no object or stream for
     results: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)  # candidates by query; queries that share a structure share them
+    missed: Mapping[str, float] = field(default_factory=dict)  # of approximate queries: rows that were missed, at most
+    precision: Mapping[str, float] = field(default_factory=dict)  # of those across streams: the share that is right
     sizes: Mapping[str, int] = field(default_factory=dict)  # bytes of that structure, in the groups of the last micro-batch
     latencies: Latencies = field(default_factory=Latencies, compare=False, repr=False)  # up to now, not up to then
 
@@ -63,7 +70,7 @@ class Figures:
 
     def record(self) -> dict[str, Any]:
         """The figures for a program: plain values under their names."""
-        inner = ("seen", "late", "nulls", "refusals", "results", "held", "sizes", "latencies", "by_shard")
+        inner = (*_BY_QUERY, "latencies", "by_shard", "spare")
         plain = {name: value for name, value in vars(self).items() if name not in inner}
         for name in ("watermark", "newest"):
             plain[name] = plain[name].isoformat() if isinstance(plain[name], datetime) else plain[name]
@@ -80,6 +87,8 @@ class Figures:
             "results": self.results.get(query, 0),
             "candidates": self.held.get(query, 0),
             "bytes": self.sizes.get(query, 0),
+            "missed_at_most": self.missed.get(query),
+            "precision": self.precision.get(query),
             "emit_latency": _spans(self.latencies.emit.get(query)),
             "window_delay": _spans(self.latencies.window.get(query)),
         }
@@ -112,10 +121,12 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
     _note_latencies(figures.latencies, told, progress)
     # without rows of its own a batch only moves windows on, and says nothing about the pace of rows
     pace = progress.processedRowsPerSecond if progress.numInputRows else figures.rows_per_second
-    ticks = max(seen.get("tick") or 0 for seen in reports)
-    watermark, newest = (_moment(progress.eventTime.get(name), ticks) for name in ("watermark", "max"))
+    watermark, newest = _moments(progress, reports)
     newest = max((moment for moment in (figures.newest, newest) if moment is not None), default=None)
+    bounds = _bounds(reports)
     states = progress.stateOperators
+    witness = max(seen.get(WITNESS) or 0 for seen in reports)
+    spare = witness - 1 if witness else figures.spare
     return replace(
         figures,
         batch=progress.batchId,
@@ -125,7 +136,8 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         watermark=watermark,
         newest=newest,
         lag=max(datetime.now(UTC) - newest, timedelta(0)) if isinstance(newest, datetime) else None,
-        groups=_groups(states[0], total("states") or figures.groups) if states else figures.groups,
+        groups=max(_groups(states[0], total("states") or figures.groups) - spare, 0) if states else figures.groups,
+        spare=spare,
         candidates=total("candidates") or figures.candidates,
         state_bytes=total("state bytes") or figures.state_bytes,
         states=total("states") or figures.states,
@@ -144,6 +156,8 @@ def after(figures: Figures, progress: Any, digest: str = "") -> Figures:
         results=_added(figures.results, {name: one.results for name, one in told.items()}),
         held=_newest(figures.held, {name: one.candidates for name, one in told.items()}),
         sizes=_newest(figures.sizes, {name: one.bytes for name, one in told.items()}),
+        missed=_newest(figures.missed, {name: missed for name, (missed, _) in bounds.items() if missed is not None}),
+        precision=_newest(figures.precision, {name: share for name, (_, share) in bounds.items() if share is not None}),
     )
 
 
@@ -173,7 +187,20 @@ def _standing(said: Iterable[str]) -> dict[str, int]:
     return {shard: int(count) for shard, count in (text.split() for text in said)}
 
 
-def _newest(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+def _bounds(reports: Iterable[Mapping[str, Any]]) -> Bounds:
+    """What approximate answers of the micro-batch are worth."""
+    found: Bounds = {}
+    for seen in reports:
+        own: Bounds = {}
+        for text in seen.get(BOUNDS) or ():
+            own = {**own, **{name: worst(said, own.get(name)) for name, said in json.loads(text).items()}}
+        own |= {key.removeprefix(MISSED): (value, None) for key, value in seen.items() if key.startswith(MISSED)}
+        own |= {key.removeprefix(PRECISION): (None, value) for key, value in seen.items() if key.startswith(PRECISION)}
+        found = {**found, **{name: worst(said, found.get(name)) for name, said in own.items()}}
+    return found
+
+
+def _newest(before: Mapping[str, Number], now: Mapping[str, Number]) -> dict[str, Number]:
     """Figures by query; where queries come and go by the thousand, those of the ones heard of last."""
     found = {name: count for name, count in before.items() if name not in now} | dict(now)
     return dict(islice(found.items(), max(len(found) - MOST_QUERIES, 0), None))
@@ -190,14 +217,22 @@ def _note_latencies(latencies: Latencies, told: Mapping[str, Told], progress: An
             latencies.add(name, one.results, took.total_seconds(), window)
 
 
-def _moment(text: str | None, tick: int) -> Moment | None:
-    """Spark reports times in milliseconds; an integer column's are what it took for milliseconds, times the tick."""
-    if text is None:
-        return None
-    moment = datetime.fromisoformat(text)
-    if moment == _EPOCH:
-        return None
-    return moment if not tick else (moment - _EPOCH) // timedelta(milliseconds=1) * tick
+def _moments(progress: Any, reports: list[dict[str, Any]]) -> tuple[Moment | None, Moment | None]:
+    """The watermark, and the greatest time. Spark reports milliseconds; what those of an integer column stand for, the stream
+    tells."""
+    tick, behind = (max(seen.get(name) or 0 for seen in reports) for name in ("tick", "behind"))
+    found: list[Moment | None] = []
+    for name, more in (("watermark", 0), ("max", behind)):
+        text = progress.eventTime.get(name)
+        moment = _EPOCH if text is None else datetime.fromisoformat(text)
+        if moment == _EPOCH:
+            found.append(None)
+        elif tick:
+            scale = Scale(tick, integer=True)
+            found.append(scale.time((moment - _EPOCH) // timedelta(milliseconds=1)) + more)
+        else:
+            found.append(moment)
+    return found[0], found[1]
 
 
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc]

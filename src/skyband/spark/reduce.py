@@ -4,8 +4,9 @@ Of the rows of one group and pane only the best k can ever rank, whatever else t
 several per group: its candidates as Arrow bytes, and how many rows and unknown scores each slide had, so that late rows
 are counted even where they were dropped here. Each shard over the input's own columns is sent some more: the rows that
 its queries can rank (addressed.py), perhaps none, and the greatest time, so that all shards of a group close their windows in
-the same micro-batch. One more row carries the greatest time of the task, which moves the watermark; it is apart from the
-others because Spark drops rows behind the watermark, and a row behind it whose slide is still open must count.
+the same micro-batch. Where there are groups that of nulls is sent a row without content in every micro-batch, because it keeps
+what the checkpoint was written for. One more row carries the greatest time of the task, which moves the watermark; it is apart
+from the others because Spark drops rows behind the watermark, and a row behind it whose slide is still open must count.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
 from skyband.spark.addressed import Addressed, tie_of, unknown_to
+from skyband.spark.arriving import alike, conformed
 from skyband.spark.candidate_rows import rank_columns, score_of, sent_schema, time_of, whole_rows
 from skyband.spark.packets import packets
 from skyband.spark.plan import TIE, Plan
 from skyband.spark.ties import content_hashes
+from skyband.spark.watermark import Times
 
 MOST_HELD = 1 << 20  # candidates in memory before they are sent on
 MOST_ROWS = 1 << 9  # that travel as one batch
 NULL_TIMES = -1  # in place of a pace: rows without a time
-_FARTHEST = (1 << 63) // 10**6 - 1  # milliseconds from the epoch: pandas, through which marks pass, counts nanoseconds
+_WITNESS = -1  # in place of a group's number: that of nulls, which hears of every micro-batch; see `kept`
 
 TRAVELLING = {
     "mark": pa.timestamp("us", "UTC"),  # the greatest time of a task, in a row of its own
@@ -47,9 +49,10 @@ def reduced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
     task = _Task(plan)
     for batch in batches:
         if batch.num_rows:
-            task.take(batch)
+            task.take(conformed(batch, plan.schema))
             if task.held > MOST_HELD:
                 yield from task.give()
+    task.times.check()
     yield from task.give()
 
 
@@ -70,6 +73,7 @@ class _Task:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.groups = _GroupNumbers(plan)
+        self.times = Times(plan.scale, waits=plan.waits)
         self.sent = sent_schema(plan)
         self.pieces: list[pa.Table] = []  # candidates, without a tie where it is a hash that few of them need
         self.numbers: list[Array] = []  # their group numbers
@@ -83,7 +87,7 @@ class _Task:
         plan = self.plan
         group = self.groups.number(batch)
         if plan.time is not None:
-            known = countable(batch.column(f"c{plan.time}"), plan.tick, waits=plan.waits)
+            known = self.times.countable(batch.column(f"c{plan.time}"))
             if known is not None:
                 self._count_null_times(group[~known])
                 group, batch = group[known], batch.filter(pa.array(known))
@@ -167,6 +171,8 @@ class _Task:
         self.addressed.gather()
         rows_of = np.searchsorted(group, np.arange(len(self.groups) + 1))
         counts_of = np.searchsorted(counts[:, 0], np.arange(len(self.groups) + 1))
+        if self.plan.groups:
+            yield _Line(_WITNESS, 0, None, NEVER, None, None)
         for number in np.unique(counts[:, 0]).tolist():
             own = summed(counts[counts_of[number] : counts_of[number + 1], 1:]).tobytes()
             low, high = int(rows_of[number]), int(rows_of[number + 1])
@@ -177,7 +183,8 @@ class _Task:
             for address, rows in self.addressed.of_group(number):
                 yield _Line(number, address, None, latest, rows, b"")
         if self.latest and self.plan.waits:
-            yield _Line(int(counts[0, 0]), 0, watermark_mark(max(self.latest.values()), self.plan.tick), NEVER, None, None)
+            mark = self.plan.scale.mark(max(self.latest.values())) * 1000
+            yield _Line(int(counts[0, 0]), 0, mark, NEVER, None, None)
         self.pieces, self.numbers, self.counts, self.latest, self.held = [], [], [], {}, 0
         self.addressed.clear()
 
@@ -202,31 +209,6 @@ def given_tie(plan: Plan, batch: pa.RecordBatch) -> pa.Array | None:
     if plan.arrives is not None:
         return tie_of(batch.column(f"c{plan.arrives}"))
     return batch.column(TIE) if TIE in batch.schema.names else None
-
-
-def watermark_mark(latest: int, tick: int) -> int:
-    """The greatest time as Spark's watermark counts it, in microseconds."""
-    return latest // tick * 1000
-
-
-def countable(time: pa.Array, tick: int, *, waits: bool) -> Array | None:
-    """Which rows have a time that can be counted; None: all.
-
-    One beyond what Spark's watermark can hold is as good as none, where rows wait for it: a single such row must not end
-    the stream.
-    """
-    farthest = _FARTHEST * tick
-    number = time.cast(pa.int64())
-    ends = pc.min_max(number)
-    low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
-    beyond = waits and (high > farthest or low < -farthest)
-    if not beyond and not time.null_count:
-        return None
-    known: Array = time.is_valid().to_numpy(zero_copy_only=False)
-    if beyond:
-        moment = number.fill_null(0).to_numpy()
-        known = known & (moment <= farthest) & (moment >= -farthest)
-    return known
 
 
 class Cells(NamedTuple):
@@ -287,6 +269,7 @@ class _GroupNumbers:
 
     def __init__(self, plan: Plan) -> None:
         self.columns = plan.groups
+        self._nulls = [pa.nulls(1, plan.schema.field(i).type) for i in plan.groups]
         self._known: dict[Any, int] = {}
         self._values: list[list[pa.Array]] = []  # a value of each group column, by group number
 
@@ -309,10 +292,12 @@ class _GroupNumbers:
             key = tuple(column[place].as_py() for column in own)
             if key not in self._known:
                 self._known[key] = len(self._values)
-                self._values.append([column.take(pa.array([place])) for column in own])
+                self._values.append([alike(column.take(pa.array([place]))) for column in own])
             numbers[at] = self._known[key]
         return numbers[code.reshape(-1)]
 
     def values(self, number: int) -> list[pa.Array]:
         """The group's value in each group column."""
+        if number == _WITNESS:
+            return self._nulls
         return self._values[number] if self.columns else [pa.array([0], pa.int32())]

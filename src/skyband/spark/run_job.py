@@ -28,7 +28,7 @@ from skyband.spark.board import Board
 from skyband.spark.committed import READABLE, Committed
 from skyband.spark.control.terms import Terms
 from skyband.spark.job import Job
-from skyband.spark.job_checks import check_checkpoint, check_surroundings, local, session_settings
+from skyband.spark.job_checks import check_checkpoint, check_surroundings, kept_shards, local, session_settings
 from skyband.spark.job_source import BAD, read
 from skyband.spark.pipeline import monitor, request_for, terms_for
 from skyband.spark.plan import Plan
@@ -101,6 +101,7 @@ def _ran(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | 
         screen.stage("starting the stream")
         rows = read(spark, job)
         commands = _commands(spark, job)
+        job = _spread_as_before(job)
         plan = _plan(rows, job) if commands is None else _terms(rows, commands, job)
         results = monitor(rows, job.queries, **vars(job.stream), control=commands)
         _at_line(job, ("checkpoint",), lambda: check_checkpoint(job.checkpoint, plan))
@@ -149,6 +150,12 @@ def _terms(rows: DataFrame, commands: DataFrame, job: Job) -> Terms:
         raise job.document.problem(where, str(problem)) from None
 
 
+def _spread_as_before(job: Job) -> Job:
+    """The job with the shards that its checkpoint has, where it does not say any: they would follow this machine's cores."""
+    kept = None if job.stream.shards is not None else _at_line(job, ("checkpoint",), lambda: kept_shards(job.checkpoint))
+    return job if kept is None else replace(job, stream=replace(job.stream, shards=kept))
+
+
 def _plan(rows: DataFrame, job: Job) -> Plan:
     """What is asked, checked against the source's columns; errors name the line."""
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
@@ -170,9 +177,9 @@ def _plan(rows: DataFrame, job: Job) -> Plan:
         raise job.document.problem(("stream", *named[:1]), str(problem)) from None
 
 
-def _at_line(job: Job, path: tuple[str | int, ...], check: Callable[[], Any]) -> None:
+def _at_line(job: Job, path: tuple[str | int, ...], check: Callable[[], Any]) -> Any:
     try:
-        check()
+        return check()
     except SkybandError as problem:
         raise job.document.problem(path, str(problem)) from None
 

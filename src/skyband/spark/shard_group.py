@@ -146,17 +146,20 @@ class ShardGroup(Group):
 
     def _push_and_delete(self, number: int, rows: pa.Table) -> list[pa.Table]:
         """Rows and deletions in their order. Each deletion is applied by itself: where a micro-batch ends between two of
-        them must not be seen."""
+        them must not be seen. Windows of time that end up to the time of one are answered before it."""
         monitor, key = self.monitors[number], self.plan.key
         assert monitor is not None and key is not None
         deletes = rows[f"c{self.plan.deletes}"].fill_null(False).to_numpy()
-        rows = self._named(rows, counted=True)
+        times = None if self.paces[number].slide is None else rows[TIME].to_numpy()
+        rows = self._named(rows, counted=times is None)
         results: list[pa.Table] = []
         cuts = np.flatnonzero(deletes)
         begin = 0
         for at in [*cuts.tolist(), len(rows)]:
             results += self._push_keyed(number, monitor, rows.slice(begin, at - begin))
             if at < len(rows) and rows[key][at].is_valid:
+                if times is not None and monitor._seen and monitor._watermark < times[at]:
+                    results += self._flat(number, monitor.advance(int(times[at])))
                 results += self._flat(number, monitor.delete(rows[key].slice(at, 1)))
             begin = at + 1
         return results

@@ -7,7 +7,8 @@
 
 Shard 0 is another: it answers the queries over score columns (see `plan`), and counts rows. Queries that report arrivals need
 to know who ranked before, whichever shard it was of; they, and approximate ones, have one shard that is sent all they need.
-So do all queries of a stream with deletions: whether a key is live depends on every query's window.
+So do all queries of a stream with deletions: whether a key is live depends on every query's window. They are one pace, whatever
+their slides.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def make_shards(
     made: list[Shard] = []
 
     def add(identity: str, own: Iterable[Query], carried: tuple[int, ...], need: Need, merges: bool = False) -> None:
-        made.append(Shard(0, identity, by_slide(slides, own), carried, need, merges))
+        paces = (Pace(slides[0], tuple(own)),) if keyed else by_slide(slides, own)
+        made.append(Shard(0, identity, paces, carried, need, merges))
 
     # a key is live while the longest window holds its row: who may be deleted, or come again, is a matter of all queries
     ranked: list[RankedQuery] = [one for one in (queries if keyed else heard) if not isinstance(one, TopKPairs | TopKAcross)]

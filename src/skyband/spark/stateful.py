@@ -31,8 +31,9 @@ TO = "to"  # the column by which parts of an answer meet
 remembered: Kept[Group] = Kept()
 
 
-TALLIES = ("rows", "null_times", "candidates", "bytes", "refused")
-"""Sums of an answer, as columns; what belongs to one query is told by `skyband.spark.tallies`."""
+TALLIES = ("rows", "null_times", "candidates", "bytes", "refused", "witness")
+"""Sums of an answer, as columns; what belongs to one query is told by `skyband.spark.tallies`. `witness` is 1 from that state,
+2 when no group is in it."""
 
 
 MOST_PACKETS = 1 << 9
@@ -62,12 +63,20 @@ def answer_micro_batch(
     group = remembered.recalled(plan, state, lambda snapshot: read_group(plan, address, snapshot))
     watermark = spark_watermark(plan, state) if plan.wakes else NEVER  # a single group's own rows tell
     given = gathered(plan, () if state.hasTimedOut else frames, watermark)
-    yield from answers(plan, group, given, key, lambda: remembered.written(plan, group, state))
+    witness = is_witness(plan, key)
+    yield from answers(plan, group, given, key, lambda: remembered.written(plan, group, state, witness=witness))
 
 
 def address_of(plan: Plan, key: tuple[Any, ...]) -> int:
     """The shard that a key means."""
     return int(key[-1]) if plan.shards else 0
+
+
+def is_witness(plan: Plan, key: tuple[Any, ...]) -> bool:
+    """Whether this is the state that every micro-batch calls: of groups, that of nulls, which pandas may have as NaN."""
+    return (
+        bool(plan.groups) and address_of(plan, key) == 0 and all(one is None or one != one for one in key[: len(plan.groups)])
+    )
 
 
 def gathered(plan: Plan, frames: Iterable[pd.DataFrame], watermark: int) -> Given:
@@ -98,7 +107,8 @@ def answers(plan: Plan, group: Group, given: Given, key: tuple[Any, ...], write:
     addressed = list(_addressed(group, results, key))
     told = tell(group.counted(tally), pa.concat_tables(results) if results else None, time_bound(plan))
     size = write()  # without the counts that were told
-    sums = [told, tally.rows, tally.null_times, group.candidates, size, refused]
+    witness = 1 + group.is_blank if is_witness(plan, key) else 0
+    sums = [told, tally.rows, tally.null_times, group.candidates, size, refused, witness]
     bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
     lines = ([to, data, *(sums if at == 0 else nothing), *bounds] for at, (to, data) in enumerate(addressed))
     while some := list(islice(lines, MOST_PACKETS)):

@@ -10,7 +10,7 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -25,6 +25,10 @@ RESULTS, OLDEST = "results ", "oldest "
 
 Counted: TypeAlias = tuple[int, int | None, int, int, int]
 """Late rows, nulls, candidates, refused rows and bytes of a query: see `Told`."""
+
+
+Bounds: TypeAlias = dict[str, Sequence[float | None]]
+"""By query: rows that ranked and were missed, at most; the precision across streams. None: it is a query of the other kind."""
 
 
 class Told(NamedTuple):
@@ -77,6 +81,16 @@ def heard_together(told: Mapping[str, Told], observed: Mapping[str, Any]) -> dic
             name = key.removeprefix(RESULTS)
             found[name] = found.get(name, Told())._replace(results=count, oldest=observed.get(f"{OLDEST}{name}"))
     return found
+
+
+def worst(one: Sequence[float | None], other: Sequence[float | None] | None) -> Sequence[float | None]:
+    """Of what two states say of a query, what holds of both."""
+    if other is None:
+        return one
+    return [
+        pick((value for value in values if value is not None), default=None)
+        for pick, values in zip((max, min), zip(one, other, strict=True), strict=True)
+    ]
 
 
 def _added(one: Told, other: Told) -> Told:

@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 
 from skyband.lanes import NEVER
 from skyband.monitor import Monitor
-from skyband.query import Query, TopKAcross, query_from_json
+from skyband.query import Query, TopK, TopKAcross, query_from_json
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
 from skyband.seating import window_lengths
 from skyband.spark.control.pace import Counts, Due, Key, Pace, Results
 from skyband.spark.control.terms import OBJECT, PAIR, ROW, Terms, identity_of
 from skyband.spark.needs import emptied, holding_places, judged
+from skyband.spark.shards import is_exact
 from skyband.spark.tallies import take_nulls
 from skyband.state import table_from_bytes, table_to_bytes
 from skyband.window import CountWindow
@@ -257,6 +258,17 @@ class LiveGroup:
     def held(self) -> Iterator[tuple[str, int, int]]:
         """Every query asked now, with the rows and bytes that the structure which answers it holds."""
         return (one for pace in self.paces.values() for lane in pace.monitor._lanes for one in lane.held())
+
+    def bounds(self) -> Iterator[tuple[str, float | None, float | None]]:
+        """Every approximate query, with how many rows that ranked it may have missed, or, across streams, its precision."""
+        for pace in self.paces.values():
+            for lane in pace.monitor._lanes:
+                for at, member in enumerate(lane.members):
+                    query = member.query
+                    if member.active and isinstance(query, TopKAcross) and lane.precision is not None:
+                        yield query.name, None, lane.precision
+                    elif member.active and isinstance(query, TopK) and (query.error or not is_exact(query)):
+                        yield query.name, lane.missed_at_most(at), None
 
     # -- state ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ first bucket alone acknowledges.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -32,7 +33,7 @@ from skyband.spark.control.live import OWN, LiveGroup
 from skyband.spark.control.pace import Counts, Due, Results
 from skyband.spark.control.terms import Terms
 from skyband.spark.marks import REMEDY_WITH_COMMANDS, differences
-from skyband.spark.tallies import Counted
+from skyband.spark.tallies import Bounds, Counted, worst
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 _KIND = "control shard"
@@ -224,6 +225,14 @@ class Shard:
         names = dict.fromkeys([*self.standing, *counts.names()])  # some may have been cancelled just now
         return {name: (counts.late[name], counts.nulls[name], held[name], counts.refused[name], size[name]) for name in names}
 
+    def bounds(self) -> str | None:
+        """What approximate answers are worth, of the worst group: see `tallies.worst`; None where there are none."""
+        found: Bounds = {}
+        for group in self.groups.values():
+            for name, *own in group.bounds():
+                found[name] = worst(own, found.get(name))
+        return json.dumps(found) if found else None
+
     # -- state ---------------------------------------------------------------------------------------------------
 
     @property
@@ -237,6 +246,8 @@ class Shard:
         fresh = {query.name: (query, NEVER) for query in self.terms.queries if query.name in self.standing}
         own = sum(home(query.name, self.terms.shards) == self.number // self.terms.buckets for query in self.terms.queries)
         return not self.groups and not self.pending and self.standing == fresh and len(fresh) == own
+
+    is_blank = is_idle
 
     def snapshot(self) -> bytes:
         """Everything remembered, in the format of `skyband.state`."""

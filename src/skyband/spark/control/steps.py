@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DoubleType, FloatType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from skyband.errors import QueryError, SchemaError
-from skyband.spark.columns import in_own_names, named, numbered, spark_schema, unpacked, whole
+from skyband.spark.columns import alike, grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.answer import answer_schema, bound_names
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
 from skyband.spark.control.travel import PACKET, commands_of, packed_commands, packed_rows, rows_of
 from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
-from skyband.spark.observed import STANDING, observed_states, observed_tick
+from skyband.spark.observed import BOUNDS, STANDING, observed_scale, observed_states
 from skyband.spark.stateful import MOST_PACKETS, sliced
 from skyband.spark.tallies import BY_QUERY, tell
 from skyband.spark.worker import settling
@@ -75,23 +75,13 @@ def steered(df: DataFrame, control: DataFrame, terms: Terms, tie: Column, arriva
 
 
 def _packets(df: DataFrame, terms: Terms, tie: Column) -> DataFrame:
-    bucket = (
-        F.pmod(F.xxhash64(*(_plain(df, name) for name in terms.groups)), F.lit(terms.buckets)) if terms.groups else F.lit(0)
-    )
+    bucket = F.pmod(F.xxhash64(*(alike(df, name) for name in terms.groups)), F.lit(terms.buckets)) if terms.groups else F.lit(0)
     prepared = df.select(*numbered(df), tie.alias("tie"), bucket.cast("int").alias("bucket"))
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return settling("pack", packed_rows(terms, batches))
 
     return prepared.mapInArrow(step, spark_schema(PACKET))
-
-
-def _plain(df: DataFrame, name: str) -> Column:
-    """A group column so that equal values have equal bits: 0.0 and -0.0 are one group, NaN is one."""
-    column = named(name)
-    if isinstance(df.schema[name].dataType, DoubleType | FloatType):
-        return F.when(F.isnan(column), F.lit(float("nan"))).when(column == 0, F.lit(0.0)).otherwise(column)
-    return column
 
 
 def _commands(control: DataFrame, terms: Terms, arrival: str | None) -> DataFrame:
@@ -112,12 +102,13 @@ def _stream(packets: DataFrame, terms: Terms, observed: str) -> DataFrame:
     def step(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         return settling("control", answer_micro_batch(terms, int(key[0]), frames, state))
 
-    words = [StructField("results", BinaryType()), StructField("told", BinaryType()), StructField(STANDING, StringType())]
+    words = [StructField("results", BinaryType()), StructField("told", BinaryType())]
+    words += [StructField(name, StringType()) for name in (STANDING, BOUNDS)]
     output = StructType([*words, *(StructField(name, LongType()) for name in FIGURES)])
     answered = answered_by_state(packets, ["shard"], terms, step, output)
     sums = [F.coalesce(F.sum(named(name)), F.lit(0)).alias(name) for name in FIGURES]
-    sums += [*observed_states("state bytes"), observed_tick(terms)]
-    sums += [F.collect_list("told").alias(BY_QUERY), F.collect_list(STANDING).alias(STANDING)]
+    sums += [*observed_states("state bytes"), *observed_scale(terms)]
+    sums += [F.collect_list("told").alias(BY_QUERY), *(F.collect_list(name).alias(name) for name in (STANDING, BOUNDS))]
     return answered.observe(observed, *sums).mapInArrow(unpacked, spark_schema(answer_schema(terms)))
 
 
@@ -144,13 +135,13 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
     results += shard.advance(watermark)
     counted = missing + (sum(map(len, tables)) if number < terms.buckets else 0)
     told = _told(terms, shard, results)  # before the state is written, which has no counts that were told
-    size = _remembered.written(terms, shard, state)
+    size = _remembered.written(terms, shard, state, witness=number == 0)
     figures = {"rows": counted, "null times": missing, "state bytes": size, **shard.figures()}
-    line: list[Any] = [told, shard.standing_count(), *(figures[name] for name in FIGURES)]
-    nothing: list[Any] = [None, None] + [0] * len(FIGURES)
+    line: list[Any] = [told, shard.standing_count(), shard.bounds(), *(figures[name] for name in FIGURES)]
+    nothing: list[Any] = [None, None, None] + [0] * len(FIGURES)
     lines = ([piece, *(line if at == 0 else nothing)] for at, piece in enumerate(sliced(results)))
     while some := list(islice(lines, MOST_PACKETS)):
-        yield pd.DataFrame(some, columns=["results", "told", STANDING, *FIGURES])
+        yield pd.DataFrame(some, columns=["results", "told", STANDING, BOUNDS, *FIGURES])
 
 
 def _told(terms: Terms, shard: Shard, results: list[pa.Table]) -> bytes:
@@ -175,7 +166,7 @@ def _batch(packets: DataFrame, terms: Terms) -> DataFrame:
         results += shard.finish()
         return pa.concat_tables(results) if results else schema.empty_table()
 
-    return packets.groupBy("shard").applyInArrow(step, spark_schema(answer_schema(terms)))
+    return grouped_in_arrow(packets, ["shard"], step, spark_schema(answer_schema(terms)))
 
 
 def _shard(terms: Terms, number: int, snapshot: bytes | None) -> Shard:
@@ -189,7 +180,7 @@ def _shard(terms: Terms, number: int, snapshot: bytes | None) -> Shard:
 def _packed(df: DataFrame, terms: Terms) -> list[Column]:
     """The result's columns: of `row`, `pair` and `object` all are null but the one that a result row is about; in an
     acknowledgement all are."""
-    groups = [F.col(f"g{i}").alias(name) for i, name in enumerate(terms.groups)]
+    groups = [alike(df, name, F.col(f"g{i}")).alias(name) for i, name in enumerate(terms.groups)]
     bounds = [F.col(name) for name in bound_names(terms)]
     made = {ROW: in_own_names(df, "c")}
     if terms.pairs:

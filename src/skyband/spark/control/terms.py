@@ -12,9 +12,10 @@ from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
 from skyband.query import Query, TopKAcross, TopKPairs
 from skyband.seating import place, seat, window_lengths
-from skyband.spark.marks import digest, make_marks
-from skyband.spark.plan import checked_columns, checked_queries, checked_spread, known_column, ticks
+from skyband.spark.marks import digest, make_marks, scale_mark
+from skyband.spark.plan import checked_columns, checked_queries, checked_spread, known_column
 from skyband.spark.stream import Stream
+from skyband.spark.watermark import Scale, make_scale
 from skyband.window import CountWindow
 
 ROW, PAIR, OBJECT = "row", "pair", "object"
@@ -36,8 +37,7 @@ class Terms:
 
     schema: pa.Schema  # of the input
     time: str | None
-    lateness: int  # in ticks
-    tick: int  # one millisecond of Spark's watermark, in the time column's unit
+    scale: Scale  # how times stand in Spark's watermark, and the lateness
     groups: tuple[str, ...]
     arrival: bool  # ties are a column that gives the order of arrival
     timed: bool  # windows of time can be asked for
@@ -147,12 +147,12 @@ def make_terms(schema: pa.Schema, queries: Iterable[Query] | Query, stream: Stre
             "order of arrival (arrival='...', an offset or sequence number)"
         )
     slides = [window_lengths(query, clock)[1] for query in asked if query not in counting] if clock is not None else []
-    allowed, tick = ticks(clock, stream.lateness, tuple(slides))
+    waiting: list[int | None] = [None] if counting and arrival is None else []
+    scale = make_scale(clock, stream.lateness, [*slides, *waiting])
     terms = Terms(
         schema=schema,
         time=time,
-        lateness=allowed,
-        tick=tick,
+        scale=scale,
         groups=grouping,
         arrival=arrival is not None,
         timed=clock is not None and (not asked or len(counting) < len(asked)),
@@ -165,6 +165,7 @@ def make_terms(schema: pa.Schema, queries: Iterable[Query] | Query, stream: Stre
         queries=tuple(asked),
         marks={
             **make_marks(asked, schema, [time, grouping, arrival], (), shards),
+            **scale_mark(scale),
             "the commands' time": digest(dated),
             "the number of states": digest(buckets),
         },

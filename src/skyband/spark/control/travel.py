@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.lanes import NEVER
+from skyband.spark.arriving import conformed
 from skyband.spark.control.command import Command
 from skyband.spark.control.terms import Terms
 from skyband.spark.packets import packets
-from skyband.spark.reduce import countable, watermark_mark
+from skyband.spark.watermark import Times
 from skyband.state import table_from_bytes
 
 PACKET = pa.schema(
@@ -35,13 +36,14 @@ PACKET = pa.schema(
 
 def packed_rows(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches with columns c0.., tie and bucket in; packets out."""
-    latest = NEVER
-    for batch in batches:
-        missing = 0
+    latest, times = NEVER, Times(terms.scale, waits=terms.waits)
+    numbered = pa.schema([field.with_name(f"c{i}") for i, field in enumerate(terms.schema)])
+    for handed_out in batches:
+        batch, missing = conformed(handed_out, numbered), 0
         time = np.zeros(batch.num_rows, np.int64)
         if terms.time is not None:
             column = batch.column(f"c{terms.schema.names.index(terms.time)}")
-            known = countable(column, terms.tick, waits=terms.waits)
+            known = times.countable(column)
             if known is not None:
                 missing = int(len(known) - known.sum())
                 batch = batch.filter(pa.array(known))
@@ -60,8 +62,10 @@ def packed_rows(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
             for data in packets(rows):
                 for shard in range(terms.shards):
                     yield _packet(shard=shard * terms.buckets + number, rows=data, latest=moment)
+    times.check()
+    yield _packet(shard=0)  # it is told of every micro-batch, because it keeps what the checkpoint was written for
     if latest > NEVER and terms.waits:
-        yield _packet(shard=0, mark=watermark_mark(latest, terms.tick))
+        yield _packet(shard=0, mark=terms.scale.mark(latest) * 1000)
 
 
 def packed_commands(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,6 +78,7 @@ def packed_commands(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator
         for shard, commands in by_shard.items():
             for bucket in range(terms.buckets):
                 yield _packet(shard=shard * terms.buckets + bucket, commands=json.dumps(commands).encode())
+        yield _packet(shard=0)
 
 
 def rows_of(data: bytes | pa.Buffer) -> pa.Table:

@@ -146,6 +146,18 @@ _QUERIES = (
         lambda figures: figures.held,
     ),
     _OfQuery(
+        "skyband_missed_at_most",
+        "gauge",
+        "Of an approximate query: rows that ranked and were missed so far, at most, of the worst group.",
+        lambda figures: figures.missed,
+    ),
+    _OfQuery(
+        "skyband_precision",
+        "gauge",
+        "Of an approximate query across streams: the share of its answers that is right, of the worst group.",
+        lambda figures: figures.precision,
+    ),
+    _OfQuery(
         "skyband_query_bytes",
         "gauge",
         "Bytes of the structure that answers it, in memory; queries that share one share them.",

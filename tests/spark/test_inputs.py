@@ -1,0 +1,134 @@
+"""What the input's columns may be, on the real Spark: without nulls by promise, with long offsets, of odd values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from killable_kinds import INPUT, MIXED, visits
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from test_pipeline import in_order, streamed, write_files
+
+import skyband as sb
+import skyband.spark as sks
+
+LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
+
+
+def seventy(window: Any) -> list[Any]:
+    return [sb.TopK(name=f"q{n}", k=2, score=sb.linear({"x": n / 70, "y": 1.0}), window=window) for n in range(70)]
+
+
+_TIME, _ROWS = sb.TimeWindow("10 seconds", "2 seconds"), sb.CountWindow(60, 20)
+BEST = [sb.TopK(name="best", k=3, score="x", window=_TIME), sb.Threshold(name="high", above=0.9, score="x", window=_TIME)]
+ASKED = {
+    "few scores": (BEST, {"group_by": ["door"]}),
+    "all kinds": (MIXED, {"shards": 2}),
+    "seventy scores over time": (seventy(_TIME), {}),
+    "seventy scores over rows": (seventy(_ROWS), {}),
+    "rows that may be deleted": (seventy(_ROWS)[:2], {"key": "id", "deletes": "gone"}),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("visits")
+    write_files(path, visits(300), 3)
+    return path
+
+
+@pytest.fixture
+def large(spark: SparkSession) -> Iterator[None]:
+    """Texts and bytes are handed out with long offsets."""
+    spark.conf.set(LARGE, "true")
+    yield
+    spark.conf.set(LARGE, "false")
+
+
+def whole(df: DataFrame, *, promised: bool) -> DataFrame:
+    """The visits without a null; where it is `promised`, Spark knows so."""
+    named = {"x": F.lit(0.0), "shop": F.lit("?"), "door": F.lit("?"), "id": F.lit(0), "y": F.lit(0.0)}
+    columns = [F.coalesce(F.col(name), named[name]).alias(name) for name in ("id", "shop", "door", "x", "y")]
+    made = [F.lit(b"ab").alias("raw"), F.array(F.lit("a"), F.col("shop")).alias("list"), (F.col("id") % 9 == 7).alias("gone")]
+    found = df.select(F.coalesce(F.col("ts"), F.current_timestamp()).alias("ts"), *columns, *made)
+    found = found.withColumn("gone", F.coalesce("gone", F.lit(False)))
+    if promised:
+        assert not any(field.nullable for field in found.schema)
+        return found
+    names = [name for name in found.columns if name not in ("raw", "list")]
+    loose = [F.when(F.lit(True) | F.col("x").isNull(), F.col(name)).alias(name) for name in names]
+    found = found.select(*loose, F.nullif(F.col("raw"), F.lit(b"")).alias("raw"), "list")
+    assert all(field.nullable for field in found.schema if field.name not in ("list", "raw"))
+    return found.select("ts", "id", "shop", "door", "x", "y", "raw", "list", "gone")
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_columns_that_are_never_null_are_answered_as_others(
+    spark: SparkSession, folder: Path, tmp_path: Path, name: str
+) -> None:
+    compare_with_plain(spark, folder, tmp_path, name)
+
+
+@pytest.mark.usefixtures("large")
+def test_long_offsets_make_no_difference(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    compare_with_plain(spark, folder, tmp_path, "all kinds")
+
+
+def compare_with_plain(spark: SparkSession, folder: Path, tmp_path: Path, name: str) -> None:
+    queries, given = ASKED[name]
+    ways = {"time": "ts", "arrival": "id", **given}
+    if "key" in given:
+        del ways["time"]
+    plain = spark.read.schema(INPUT).parquet(str(folder))
+    expected = in_order(sks.monitor(whole(plain, promised=False), queries, **ways).collect())
+    assert len(expected) > 40
+    assert in_order(sks.monitor(whole(plain, promised=True), queries, **ways).collect()) == expected
+    stream = spark.readStream.schema(INPUT).option("maxFilesPerTrigger", 2).parquet(str(folder))
+    if "time" in ways:
+        ways["lateness"] = "2 seconds"
+    results = sks.monitor(whole(stream, promised=True), queries, **ways)
+    rows, _ = streamed(spark, results, tmp_path / "checkpoint", "promised")
+    assert rows and set(in_order(rows)) <= set(expected)
+
+
+@pytest.mark.usefixtures("large")
+def test_columns_that_are_never_null_are_answered_where_queries_come_and_go(spark: SparkSession, folder: Path) -> None:
+    command = '{"add": {"name": "late", "k": 1, "score": "y", "window": {"time": "4 seconds", "slide": "2 seconds"}}}'
+    control = spark.createDataFrame([(command,)], "command string")
+    plain = spark.read.schema(INPUT).parquet(str(folder))
+    loose, promised = (
+        sks.monitor(whole(plain, promised=one), BEST, time="ts", group_by="door", control=control).collect()
+        for one in (False, True)
+    )
+    assert in_order(loose) == in_order(promised) and {row.query for row in promised} == {"best", "high", "late"}
+
+
+def test_one_zero_and_one_nan_are_one_group_each_in_batches_and_streams(spark: SparkSession, tmp_path: Path) -> None:
+    """As Spark's own groupBy has it, whatever the partitions; the group comes out as Spark has it too."""
+    odd = [0.0, -0.0, math.nan, -math.nan, None, 1.5]
+    bits = np.array([0x7FF8000000000001], np.uint64).view(float)[0]  # a NaN of another kind
+    level = [*odd, *odd[::-1], bits, -0.0, 7.0]
+    times = [*range(len(level) - 1), 900]
+    rows = pa.table({"t": times, "level": pa.array(level), "short": pa.array(level, pa.float32())})
+    write_files(tmp_path / "in", rows, 5)
+    queries = [
+        sb.TopK(name="all", k=20, score="t", window=sb.TimeWindow(100, 100), emit="snapshots"),
+        sb.TopKPairs(name="far", k=1, score="b.t - a.t", order="desc", window=sb.TimeWindow(100, 100), emit="snapshots"),
+    ]
+    schema = "t long, level double, short float"
+    ways: dict[str, Any] = {"time": "t", "group_by": ["level", "short"]}
+    batch = sks.monitor(spark.read.schema(schema).parquet(str(tmp_path / "in")), queries, **ways).collect()
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(str(tmp_path / "in"))
+    live, _ = streamed(spark, sks.monitor(stream, queries, **ways), tmp_path / "checkpoint", "levels")
+    seen = [
+        sorted((row.query, repr(row.level), repr(row.short), row["rank"], row.score) for row in got) for got in (batch, live)
+    ]
+    assert [one for one in seen[0] if one[1] != "7.0"] == seen[1]
+    assert {one[1] for one in seen[1]} == {"0.0", "nan", "None", "1.5"}
+    assert max(one[3] for one in seen[1] if one[:2] == ("all", "0.0")) == 5
