@@ -6,6 +6,7 @@ import numpy as np
 
 from skyband.algorithms.contract import Answers, Plan
 from skyband.changes import NO_EVENTS, Emitted
+from skyband.held_panes import HeldPanes
 from skyband.kernels.tables import Ceilings, Panes, Windows
 from skyband.lanes.base import NEVER, Place, Rows
 from skyband.lanes.open_rows import OpenRows
@@ -23,8 +24,7 @@ class TimeLane(RankedLane):
     def __init__(self, place: Place, since: int) -> None:
         super().__init__(place, since)
         self.open = OpenRows()
-        self.pane_time = np.zeros(0, np.int64)  # time of the first row of each pane that a coming window may hold
-        self.pane_begin = np.zeros(0, np.int64)  # its ordinal
+        self.panes = HeldPanes()  # that a coming window may hold
         self.top_ordinal = np.zeros(0, np.int64)  # rows in a current top-k
         self.top_seq = np.zeros(0, np.int64)
         self.fed = 0  # ordinals given out
@@ -86,11 +86,10 @@ class TimeLane(RankedLane):
         begin, self.fed = self.fed, self.fed + len(time)
         cuts = cut_panes(time, self.slide, [member.size for member in self.members])
         new_panes = time_panes(time[cuts], begin + cuts, self.members[0].size, self.slide)
-        self.pane_time = np.concatenate([self.pane_time, time[cuts]])
-        self.pane_begin = np.concatenate([self.pane_begin, begin + cuts])
+        self.panes.add(time[cuts], begin + cuts)
         windows = in_order_of_end(
             [
-                time_windows(q, m.size, m.slide, self.closed, upto, self.pane_time, self.pane_begin, self.fed, m.emission)
+                time_windows(q, m.size, m.slide, self.closed, upto, self.panes, self.fed, m.emission)
                 for q, m in enumerate(self.members)
             ]
         )
@@ -113,8 +112,7 @@ class TimeLane(RankedLane):
         top_ordinal = np.unique(self._in_tops())
         self.top_seq = self._resolve(top_ordinal, begin, seq)
         self.top_ordinal = top_ordinal
-        gone = int(np.searchsorted(self.pane_time, upto - self._widest))  # the last windows answered hold the others
-        self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
+        self.panes.forget_before(upto - self._widest)  # the last windows answered hold the others
         self.live.extend(begin, seq, scores, walk.places, self._reach())
         return emitted, resolved
 
@@ -144,7 +142,7 @@ class TimeLane(RankedLane):
 
     def _first_of(self, size: int) -> int:
         """The first row of the last window of that size."""
-        return int(np.append(self.pane_begin, self.fed)[np.searchsorted(self.pane_time, self.closed - size)])
+        return int(self.panes.first_row(np.array([self.closed - size]), self.fed)[0])
 
     def _held(self) -> np.ndarray:
         """Arrival numbers of the rows in the last window of any query."""
@@ -158,7 +156,7 @@ class TimeLane(RankedLane):
         return np.isin(seq, self._held()) | np.isin(seq, self.open.seqs(0))
 
     def _reach(self) -> int:
-        return int(self.pane_begin[0]) if len(self.pane_begin) else self.fed
+        return self.panes.oldest(self.fed)
 
     def _resolve(self, ordinal: np.ndarray, begin: int, seq: np.ndarray) -> np.ndarray:
         """Arrival numbers of rows: new ones (from `begin` on) by `seq`, others live or in a top-k until now."""
@@ -189,8 +187,7 @@ class TimeLane(RankedLane):
         waiting = dict(zip(("open_time", "open_seq", "open_score"), self.open.whole(), strict=True))
         return waiting | {
             "open_limit": np.array([self.open.limit]),
-            "pane_time": self.pane_time,
-            "pane_begin": self.pane_begin,
+            **self.panes.save(),
             "top_ordinal": self.top_ordinal,
             "top_seq": self.top_seq,
         }
@@ -198,10 +195,9 @@ class TimeLane(RankedLane):
     @classmethod
     def saved(cls, members: int) -> dict[str, str]:
         waiting = {"open_time": "int64 open", "open_seq": "int64 open", "open_score": "float64 open", "open_limit": "int64 1"}
-        panes = {"pane_time": "int64 panes", "pane_begin": "int64 panes"}
-        return super().saved(members) | waiting | panes | {"top_ordinal": "int64 tops", "top_seq": "int64 tops"}
+        return super().saved(members) | waiting | HeldPanes.saved | {"top_ordinal": "int64 tops", "top_seq": "int64 tops"}
 
     def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         self.open.restore(arrays["open_time"], arrays["open_seq"], arrays["open_score"], int(arrays["open_limit"][0]))
-        self.pane_time, self.pane_begin = arrays["pane_time"], arrays["pane_begin"]
+        self.panes.restore(arrays)
         self.top_ordinal, self.top_seq = arrays["top_ordinal"], arrays["top_seq"]
