@@ -9,7 +9,8 @@ Everything that can fail happens before anything changes: a refused batch leaves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, get_args
@@ -27,6 +28,7 @@ from skyband.results import Part, ResultTable, top_table, with_bounds
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
 from skyband.seating import bind_place, deleting, place, seat
+from skyband.stats import stats_of_seated, stats_of_waiting
 from skyband.window import CountWindow, Duration, lateness_of
 
 
@@ -336,24 +338,17 @@ class Monitor:
         many share it, `bytes_per_query` what one of them takes on average. Among queries with scores of their own,
         `candidates` is the query's, and `searches` says how often one was filled from the window. For queries about rows,
         `search` says who is scored: "grid": rows in the cells of a grid that can matter; "lists": rows from the ends of sorted
-        lists, and every new one; "scan": every row, as where nothing is known of the score, or no cell can be left out. A
-        probabilistic answer adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average over
-        streams in random order; it is 0 where `error=` is answered without missing any. With `key=`, `deleted` and
-        `not_found` say how many of the keys that delete() was given were those of live rows, and how many were not.
+        lists, and every new one; "scan": every row, as where nothing is known of the score, or no cell can be left out;
+        "none": nobody, as no row has come since it was added. A probabilistic answer adds `missed_at_most`: how many rows that
+        ranked were missed so far, at most, on average over streams in random order; it is 0 where `error=` is answered
+        without missing any. With `key=`, `deleted` and `not_found` say how many of the keys that delete() was given were
+        those of live rows, and how many were not.
         """
         self._usable()
         query = self._query(name)
         if query in self._waiting:
-            nothing = dict.fromkeys(("rows", "late", "nulls", "candidates", "bytes"), 0)
-            return {"algorithm": query.algorithm, **nothing, "queries": 1, "bytes_per_query": 0}
-        lane, at = self._seat(name)
-        lane.settle()
-        member = lane.members[at]
-        counts = {"rows": member.rows, "late": member.late, "nulls": member.nulls}
-        if self._keys is not None:
-            counts |= {"deleted": self._keys.rows_deleted, "not_found": self._keys.not_found}
-        figures, sharing = lane.figures(at), sum(member.active for member in lane.members)
-        return {"algorithm": "", **counts, **figures, "queries": sharing, "bytes_per_query": figures["bytes"] // sharing}
+            return stats_of_waiting(query, self._keys)
+        return stats_of_seated(*self._seat(name), self._keys)
 
     @property
     def watermark(self) -> Any:
@@ -378,9 +373,12 @@ class Monitor:
                 "an earlier call was interrupted half-way and this monitor's state is lost; load() the last saved one"
             )
 
-    def _all_or_nothing(self) -> _AllOrNothing:
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
         """Nothing inside may fail; if it does (an interrupt, memory), the monitor refuses to go on with half a state."""
-        return _AllOrNothing(self)
+        self._broken = True
+        yield
+        self._broken = False
 
     # -- keeping -------------------------------------------------------------------------------------------------
 
@@ -397,16 +395,3 @@ class Monitor:
         from skyband.saving import read_monitor
 
         return read_monitor(cls, path, callables or {})
-
-
-class _AllOrNothing:
-    """A monitor is broken from the beginning of a change until it has come to its end."""
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-
-    def __enter__(self) -> None:
-        self._monitor._broken = True
-
-    def __exit__(self, problem: object, *_: object) -> None:
-        self._monitor._broken = problem is not None

@@ -241,8 +241,8 @@ class Thresholds(Many):
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that is in an answer, or will be, increasing."""
         head, stop = self._log.marks.tolist()
-        found = np.unique(self._log.ordinal[head:stop])
-        return found[found.searchsorted(base) :]
+        let_in = self._log.ordinal[head:stop]  # in order
+        return np.unique(let_in[let_in.searchsorted(base) :])
 
     def oldest_needed(self) -> int:
         """The first of them."""

@@ -41,7 +41,7 @@ class CrowdTimeLane(CrowdLane):
         self.seqs_from = 0
         self.closed = NEVER  # every window up to this end has been answered
         self.last_time = NEVER  # greatest time of a row that was not late
-        self._pushed = (0, np.zeros(0, np.int64))  # the first row of the last push, and its rows that were not late
+        self._pushed = (0, np.zeros(0, np.int64), 0)  # the first row of the last push, those not late, and the first ordinal
 
     def _made(self, place: Place, attributes: tuple[str, ...]) -> TimeCrowd:
         kind = cast("type[TimeCrowd]", load(place.algorithm, over_time=True))
@@ -70,7 +70,7 @@ class CrowdTimeLane(CrowdLane):
             self.members[at].nulls += int(nulls[at])
         self.open.add(time.copy(), seq, np.ascontiguousarray(points.T))
         self.open.tidy(self.slide, [self.size], 0)  # joins pieces when there are many
-        self._pushed = (rows.base, seq)
+        self._pushed = (rows.base, seq, self.structure.seen)
         return self.close(rows.watermark)
 
     def last_end(self) -> int:
@@ -148,16 +148,16 @@ class CrowdTimeLane(CrowdLane):
         return score, self._seq_of(ordinal)
 
     def needed(self, base: int = 0) -> np.ndarray:
-        if base == self._pushed[0] and base > 0:
-            return self._pushed[1]
-        return united([np.unique(self._live()), self.open.seqs(0)])
+        return self.live_rows(base, 0)
 
     def oldest_needed(self) -> int:
         return 0  # rows may be much older by arrival than by time
 
     def live_rows(self, base: int, seen: int) -> np.ndarray:
-        live = np.unique(self._live())
-        return united([live[live.searchsorted(base) :], self.open.seqs(base)])
+        if base == self._pushed[0] and base > 0:
+            return self._pushed[1]
+        live = self._live()
+        return united([np.unique(live[live >= base]), self.open.seqs(base)])
 
     def holds(self, seq: np.ndarray) -> np.ndarray:
         return np.isin(seq, self._live()) | np.isin(seq, self.open.seqs(0))

@@ -30,6 +30,7 @@ class TimeLane(RankedLane):
         self.fed = 0  # ordinals given out
         self.closed = NEVER  # every window up to this end has been answered
         self.last_time = NEVER  # greatest time of a row that was not late, whether it can rank or not
+        self._pushed = (0, 0)  # the first row of the last push, and the first ordinal that one of its rows may have
 
     @property
     def slide(self) -> int:
@@ -52,6 +53,7 @@ class TimeLane(RankedLane):
         for member in self.members:
             member.count(len(rows.table), lates, nulls)
         self._hold(rows.times, rows.base, rows.scores(self.door), late)
+        self._pushed = (rows.base, self.fed)
         return self.close(rows.watermark)
 
     def _hold(self, time: np.ndarray, first_seq: int, scores: np.ndarray, late: np.ndarray | None) -> None:
@@ -144,13 +146,17 @@ class TimeLane(RankedLane):
         """The first row of the last window of that size."""
         return int(self.panes.first_row(np.array([self.closed - size]), self.fed)[0])
 
+    def _just_pushed(self) -> np.ndarray:
+        """Arrival numbers of live rows that were closed with the last push: those of it, and some that had waited."""
+        return self.live.since(self._pushed[1])[1]
+
     def _held(self) -> np.ndarray:
         """Arrival numbers of the rows in the last window of any query."""
         return self.live.since(self._first_of(max(member.size for member in self.members if member.active)))[1]
 
     def live_rows(self, base: int, seen: int) -> np.ndarray:
-        held = np.unique(self._held())
-        return united([held[held.searchsorted(base) :], self.open.seqs(base)])
+        held = self._just_pushed() if base == self._pushed[0] else self._held()
+        return united([np.unique(held[held >= base]), self.open.seqs(base)])
 
     def holds(self, seq: np.ndarray) -> np.ndarray:
         return np.isin(seq, self._held()) | np.isin(seq, self.open.seqs(0))
@@ -174,8 +180,9 @@ class TimeLane(RankedLane):
         return self.top_seq[np.searchsorted(self.top_ordinal, ordinal)]
 
     def needed(self, base: int = 0) -> np.ndarray:
+        live = self._just_pushed() if base == self._pushed[0] else self.live.seqs(base)
         tops = self.top_seq[self.top_seq >= base]
-        return np.unique(np.concatenate([self.live.seqs(base), tops, self.open.seqs(base)]))
+        return np.unique(np.concatenate([live[live >= base], tops, self.open.seqs(base)]))
 
     def oldest_needed(self) -> int:
         return 0  # rows may be much older by arrival than by time
