@@ -69,3 +69,28 @@ def test_which_new_rows_are_above_bounds_is_told_without_the_old_ones(window: sb
         taken.append(process_time() - start)
         assert 0 < len(found) <= (200_100 if base == 0 else 100) and found[0] >= base
     assert taken[1] < taken[0] / 5
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_one_query_that_comes_or_goes_costs_little_among_thousands(bounded: bool) -> None:
+    weights, window = GENERATOR.random((1510, 4)), sb.CountWindow(20_000, 200)
+
+    def query(at: int) -> sb.TopK | sb.Threshold:
+        given: dict[str, Any] = {"name": f"q{at}", "window": window}
+        given["score"] = sb.linear(dict(zip("abcd", weights[at].tolist(), strict=True)))
+        return sb.Threshold(above=float(0.9 * weights[at].sum()), **given) if bounded else sb.TopK(k=5, **given)
+
+    monitor = sb.Monitor([query(at) for at in range(1500)])
+    monitor.push(dict(zip("abcd", GENERATOR.random((4, 20_000)), strict=True)))
+    taken: dict[str, list[float]] = {"without": [], "with": []}
+    for at in range(10):
+        for change in taken:
+            more = dict(zip("abcd", GENERATOR.random((4, 200)), strict=True))
+            start = process_time()
+            if change == "with":
+                monitor.add(query(1500 + at))
+                monitor.cancel(f"q{100 * at}")
+            monitor.push(more)
+            taken[change].append(process_time() - start)
+    assert len(monitor._lanes) == 1
+    assert np.median(taken["with"]) < 8 * np.median(taken["without"])

@@ -22,11 +22,12 @@ from skyband.algorithms.asked import Asked
 from skyband.algorithms.crowd_check import coordinates
 from skyband.algorithms.extent import Extent
 from skyband.algorithms.many import Many
+from skyband.algorithms.reindexed import grid_with_one, grid_without, screen_with_one, screen_without
 from skyband.kernels import grid as grid_kernel
 from skyband.kernels import query_grid
 from skyband.kernels import thresholds as kernel
 from skyband.kernels.emission import SNAPSHOTS
-from skyband.kernels.screening import empty_screen
+from skyband.kernels.screening import empty_screen, set_screen
 from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
@@ -78,24 +79,31 @@ class Thresholds(Many):
 
     def add(self, asked: Asked) -> None:
         """Take up a query: it sees the rows from now on."""
-        self.asked.append(asked)
-        new = self._empty_answers(1)
-        self._set_kept(np.concatenate([self._kept.marks, new.marks]))
+        self._take_up(asked)
+        kept, new = self._kept, self._empty_answers(1)
+        bound = -asked.above if asked.order == "asc" else asked.above
+        self._kept = kept._replace(
+            marks=np.concatenate([kept.marks, new.marks]),
+            bound=np.append(kept.bound, bound),
+            told=np.append(kept.told, asked.emission),
+        )
+        if self._index is not None:
+            grid, screen = self._index
+            self._index = grid_with_one(grid), screen_with_one(screen, len(kept.bound))
+            query_grid.monitor(self._index[0], self.questions, len(kept.bound), np.nextafter(bound, np.inf))
+            set_screen(self._index[1], self.questions, len(kept.bound), bound)
 
     def remove(self, number: int) -> None:
         """Forget a query and what it held; those after it move up."""
-        del self.asked[number]
+        self._let_go(number)
         self._make_log_room(0, self._log.query != number)
-        log = self._log
+        log, kept = self._log, self._kept
         log.query[log.query > number] -= 1
-        self._set_kept(np.delete(self._kept.marks, number, axis=0))
-
-    def _set_kept(self, marks: np.ndarray) -> None:
-        sign = np.array([-1.0 if asked.order == "asc" else 1.0 for asked in self.asked])
-        bound = sign * np.array([asked.above for asked in self.asked])
-        told = np.array([asked.emission for asked in self.asked], np.int64)
-        self._kept = kernel.Kept(self._kept.score, self._kept.ordinal, marks, bound, told)
-        self._asking = self._index = None
+        marks, bound, told = (np.delete(table, number, axis=0) for table in (kept.marks, kept.bound, kept.told))
+        self._kept = kernel.Kept(kept.score, kept.ordinal, marks, bound, told)
+        if self._index is not None:
+            grid, screen = self._index
+            self._index = grid_without(grid, number), screen_without(screen, number, len(kept.bound))
 
     # -- rows ----------------------------------------------------------------------------------------------------
 

@@ -101,8 +101,7 @@ class TSL(Many):
             np.concatenate([self.views.ordinal, np.zeros(most, np.int64)]),
             np.concatenate([self.views.marks, marks]),
         )
-        self.asked.append(asked)
-        self._asking = None
+        self._take_up(asked)
         old, k = self.tops, max(asked.k, self.tops.score.shape[1])
         more = ((0, 1), (0, k - old.score.shape[1]))
         self.tops = Tops(np.pad(old.score, more), np.pad(old.ordinal, more), np.append(old.count, 0))
@@ -114,7 +113,7 @@ class TSL(Many):
 
     def remove(self, number: int) -> None:
         """Forget a query and its view; those after it move up."""
-        del self.asked[number]
+        self._let_go(number)
         marks = self.views.marks
         begin, most = marks[number, [kernel.BEGIN, kernel.MOST]].tolist()
         places = slice(begin, begin + most)
@@ -123,7 +122,6 @@ class TSL(Many):
             np.delete(self.views.score, places), np.delete(self.views.ordinal, places), np.delete(marks, number, axis=0)
         )
         self.tops = Tops(*(np.delete(column, number, axis=0) for column in self.tops))
-        self._asking = None
         if not self.asked:
             self.rows, self._lists = np.zeros((len(self.attributes), 0)), None
 
