@@ -57,6 +57,10 @@ def told(table: pa.Table, name: str) -> list[tuple[Any, ...]]:
 def compare(monitor: sb.Monitor, results: pa.Table) -> None:
     for lane in lanes(monitor):
         lane.structure.check_invariants()
+    compare_answers(monitor, results)
+
+
+def compare_answers(monitor: sb.Monitor, results: pa.Table) -> None:
     for name in [name for name in monitor.queries if name[0] == "q"]:
         twin = f"o{name[1:]}"
         assert told(results, name) == told(results, twin)
@@ -141,6 +145,32 @@ def test_a_query_joins_when_no_row_waits_for_its_slide_to_close() -> None:
     data = stream(50, 100)
     best = 100 + np.argsort(data["x"] - 2 * data["y"])[:3]
     assert monitor.top("joins")["seq"].to_pylist() == best.tolist() and monitor.stats("joins")["rows"] == 50
+    monitor.push(stream(20, 150))
+    assert [len(lane.members) for lane in monitor._lanes] == [choose.MANY + 2]  # the rows before it are in no window any more
+    assert monitor.stats("waits")["rows"] == 120 and monitor.stats("waits")["algorithm"] == monitor.stats("q0")["algorithm"]
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("lateness", [0, 50])
+def test_queries_that_come_one_by_one_share_a_crowd_in_the_end(bounded: bool, lateness: int) -> None:
+    monitor, begin = sb.Monitor(time="t", lateness=lateness), 0
+    for at in range(24):
+        given: dict[str, Any] = {"score": sb.linear({"x": 1.0 + at, "y": 1.0}), "window": sb.TimeWindow(200, 20)}
+        given |= {"emit": ["changes", "snapshots", "none"][at % 3]}
+        for kind, algorithm in (("q", "auto"), ("o", "above" if bounded else "oracle")):
+            given |= {"name": f"{kind}{at}", "algorithm": algorithm}
+            monitor.add(sb.Threshold(above=1.6 + at, **given) if bounded else sb.TopK(k=3, **given))
+        more = stream(37, begin) if at % 2 else {"t": np.array([begin - 20]), "x": np.array([0.9]), "y": np.array([0.95])}
+        compare_answers(monitor, monitor.push({**more, "tag": more["t"]}))
+        begin += 37 * (at % 2)
+        if at == 20:
+            monitor = reloaded(monitor)
+    for _ in range(8):
+        more = stream(37, begin)
+        compare_answers(monitor, monitor.push({**more, "tag": more["t"]}))
+        begin += 37
+    assert [len(lane.members) for lane in lanes(monitor)] == [24]
+    compare(monitor, monitor.flush())
 
 
 @pytest.mark.parametrize("emit", ["changes", "none"])

@@ -58,7 +58,10 @@ class HeldPanes:
         """Bytes held."""
         return self._time.nbytes + self._begin.nbytes
 
-    saved: ClassVar = {"pane_time": "int64 panes", "pane_begin": "int64 panes"}  # what `save` gives, as `layout.fields` takes it
+    saved: ClassVar = {
+        "pane_time": "int64 panes",
+        "pane_begin": "int64 panes",
+    }  # what `save` gives, as `layout.fields` takes it
 
     def save(self) -> dict[str, np.ndarray]:
         """What `restore` goes on from."""

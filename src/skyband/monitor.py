@@ -21,6 +21,7 @@ import pyarrow as pa
 from skyband.batches import check_keepable, conform, to_table, with_types_for_nulls
 from skyband.clock import Clock, watermarks_before
 from skyband.errors import QueryError, SchemaError, StateError
+from skyband.gathering import brought_together
 from skyband.keys import LiveKeys, read_keys
 from skyband.lanes import NEVER, Lane, Place, Rows, late_for_all
 from skyband.query import Query
@@ -261,6 +262,9 @@ class Monitor:
         self._seen += rows
         results = self._results(parts, table)
         self._remember(base, table)
+        if len(lanes := brought_together(self._lanes, self._seen)) < len(self._lanes):
+            self._lanes, self._table = lanes, None
+            self._keep_bound(self._bound)
         return results
 
     def _remember(self, base: int, table: pa.Table) -> None:
@@ -306,9 +310,8 @@ class Monitor:
         A count window is never open: the rows of an unfinished slide belong to a window that does not exist yet.
         """
         self._usable()
-        ends = [lane.last_end() for lane in self._lanes if lane.timed]
         with self._all_or_nothing():
-            return self._move_watermark(max([NEVER, *ends]))
+            return self._move_watermark(max([NEVER, *(lane.last_end() for lane in self._lanes if lane.timed)]))
 
     def _move_watermark(self, moment: int) -> pa.Table:
         self._watermark = max(self._watermark, moment)

@@ -128,6 +128,9 @@ def codes_of(trees: list[Call | None], place: dict[str, int]) -> Codes:
     )
 
 
+_COLUMNS = questions.Questions._fields[:-1]  # one row a query; the codes lie one behind the other
+
+
 def _joined(some: questions.Questions, more: questions.Questions) -> questions.Questions:
     """Those of both."""
     one, other = some.codes, more.codes
@@ -138,7 +141,8 @@ def _joined(some: questions.Questions, more: questions.Questions) -> questions.Q
         np.concatenate([one.constant_begin, one.constant_begin[-1] + other.constant_begin[1:]]),
         one.scratch if one.scratch.shape[1] >= other.scratch.shape[1] else other.scratch,
     )
-    return questions.Questions(*(np.concatenate(pair) for pair in zip(some[:-1], more[:-1], strict=True)), codes)
+    columns = {name: np.concatenate([getattr(some, name), getattr(more, name)]) for name in _COLUMNS}
+    return questions.Questions(**columns, codes=codes)
 
 
 def _without(known: questions.Questions, number: int) -> questions.Questions:
@@ -147,7 +151,8 @@ def _without(known: questions.Questions, number: int) -> questions.Questions:
     step, begin = _cut_out(codes.step, codes.begin, number)
     constant, constant_begin = _cut_out(codes.constant, codes.constant_begin, number)
     left = Codes(step, begin, constant, constant_begin, codes.scratch)
-    return questions.Questions(*(np.delete(column, number, axis=0) for column in known[:-1]), left)
+    columns = {name: np.delete(getattr(known, name), number, axis=0) for name in _COLUMNS}
+    return questions.Questions(**columns, codes=left)
 
 
 def _cut_out(values: np.ndarray, begin: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:

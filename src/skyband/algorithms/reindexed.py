@@ -19,10 +19,11 @@ Index = tuple[Grid, Indexed, Calendar]
 
 def with_one(grid: Grid, indexed: Indexed, calendar: Calendar) -> Index:
     """All of them with room for one query more, which is not indexed yet, and waits for no answer."""
-    wider = [np.append(column, np.zeros(1, column.dtype)) for column in indexed[:5]]
-    entries = [np.append(column, np.full(2, free)) for column, free in zip(calendar[1:4], (NONE, NONE, NEVER), strict=True)]
-    screen = screen_with_one(indexed.screen, len(grid.box))
-    return grid_with_one(grid), Indexed(*wider, screen), Calendar(calendar.head, *entries, calendar.passed)
+    threshold, cells, vain, waits, waiting = (np.append(column, np.zeros(1, column.dtype)) for column in indexed[:5])
+    wider = Indexed(threshold, cells, vain, waits, waiting, screen_with_one(indexed.screen, len(grid.box)))
+    after, before = (np.append(column, [NONE, NONE]) for column in (calendar.after, calendar.before))
+    longer = calendar._replace(after=after, before=before, row=np.append(calendar.row, [NEVER, NEVER]))
+    return grid_with_one(grid), wider, longer
 
 
 def without(grid: Grid, indexed: Indexed, calendar: Calendar, number: int) -> Index:

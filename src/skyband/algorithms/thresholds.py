@@ -93,6 +93,26 @@ class Thresholds(Many):
             query_grid.monitor(self._index[0], self.questions, len(kept.bound), np.nextafter(bound, np.inf))
             set_screen(self._index[1], self.questions, len(kept.bound), bound)
 
+    def take_over(self, asked: Asked, score: np.ndarray, ordinal: np.ndarray) -> None:
+        """Take up a query that has seen all rows of the last window, and was told these of it, best first."""
+        self.add(asked)
+        number, rows, order = len(self.asked) - 1, len(score), np.argsort(ordinal)
+        self._make_log_room(0)
+        log = self._log
+        at = log.ordinal.searchsorted(ordinal[order], "right")
+        moved = np.arange(len(log.ordinal)) + at.searchsorted(np.arange(len(log.ordinal)), "right")
+        moved = np.append(moved, kernel.NONE)  # where entries are now; what refers to none, last
+        entries = (np.full(rows, number), ordinal[order], score[order], np.full(rows, kernel.NONE))
+        columns = [np.insert(old, at, new) for old, new in zip((*log[:3], moved[log.before]), entries, strict=True)]
+        newest = self._kept.marks[:, kernel.NEWEST]
+        newest[:] = moved[newest]
+        self._log = _log(columns)
+        self._make_arena_room(rows)
+        kept = self._kept
+        begin = int((kept.marks[:, kernel.BEGIN] + kept.marks[:, kernel.ROOM]).max(initial=0))
+        kept.score[begin : begin + rows], kept.ordinal[begin : begin + rows] = score, ordinal
+        kept.marks[number, [kernel.BEGIN, kernel.ROOM, kernel.COUNT]] = begin, rows, rows
+
     def remove(self, number: int) -> None:
         """Forget a query and what it held; those after it move up."""
         self._let_go(number)

@@ -119,13 +119,17 @@ class CrowdLane(Lane):
         return True
 
     def join(self, place: Place) -> None:
+        self.structure.add(self._asked(place))
+        self._seat(place.member, place)
+
+    def _seat(self, member: Member, place: Place) -> None:
+        """Let a query that the structure has taken up be the last of the members."""
         self.settle()
         if self._emission is not None:
-            self._emission = np.append(self._emission, place.member.emission)
+            self._emission = np.append(self._emission, member.emission)
         self._read.update(self._columns_of(place))
-        self.structure.add(self._asked(place))
-        self.members.append(place.member)
-        self.members[-1].algorithm = place.algorithm
+        self.members.append(member)
+        member.algorithm = place.algorithm
         self.uids.append(self.next_uid)
         self.next_uid += 1
 

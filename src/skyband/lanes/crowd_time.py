@@ -10,7 +10,7 @@ import numpy as np
 from skyband.algorithms import load, settled
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.held_panes import HeldPanes
-from skyband.lanes.base import NEVER, Place, Rows
+from skyband.lanes.base import NEVER, NO_ROW, Lane, Place, Rows
 from skyband.lanes.crowd import SNAPSHOTS, CrowdLane
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.snapshots import Unchanged
@@ -26,7 +26,7 @@ _NEVER_SORTED_OUT = 1 << 62
 
 class CrowdTimeLane(CrowdLane):
     """Ordinals are given out as slides close, in the order of time. A row that has waited for that is seen by all queries
-    alike, so none can join while one waits."""
+    alike, so none can join while one waits; it is taken over from a lane of its own when that has seen all rows there are."""
 
     kind = "crowd-time"
     structure: TimeCrowd
@@ -50,6 +50,26 @@ class CrowdTimeLane(CrowdLane):
     @property
     def is_open(self) -> bool:
         return self.open.count == 0
+
+    def take_over(self, lane: Lane) -> None:
+        """Answer the queries of another lane from now on, which has seen all rows that this one holds, and holds no other."""
+        lane.settle()
+        live = self._live()
+        order = np.argsort(live, kind="stable")
+        for at, member in enumerate(lane.members):
+            if not member.active:
+                continue
+            place = Place(member.query, type(self), self.key, self.size, self.slide, self.algorithm, timed=True)
+            place.crowd = self.gathers
+            score, seq = lane.top(at)
+            ordinal = self._oldest() + order[live.searchsorted(seq, sorter=order)]
+            self.structure.take_over(self._asked(place), score, ordinal)
+            member.gathers = None
+            self._seat(member, place)
+
+    def oldest_held(self) -> int:
+        """The row that arrived first of those that an answer to come may hold, or all that are to come."""
+        return int(min(self._live().min(initial=NO_ROW), self.open.seqs(0).min(initial=NO_ROW)))
 
     # -- rows ----------------------------------------------------------------------------------------------------
 

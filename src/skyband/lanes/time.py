@@ -8,7 +8,7 @@ from skyband.algorithms.contract import Answers, Plan
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.held_panes import HeldPanes
 from skyband.kernels.tables import Ceilings, Panes, Windows
-from skyband.lanes.base import NEVER, Place, Rows
+from skyband.lanes.base import NEVER, NO_ROW, Place, Rows
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.ranked import RankedLane
 from skyband.rows import united
@@ -153,6 +153,11 @@ class TimeLane(RankedLane):
     def _held(self) -> np.ndarray:
         """Arrival numbers of the rows in the last window of any query."""
         return self.live.since(self._first_of(max(member.size for member in self.members if member.active)))[1]
+
+    def oldest_held(self) -> int:
+        """The row that arrived first of those that an answer, the last or one to come, may hold."""
+        held = np.concatenate([self._held(), self.open.seqs(0), self.top_seq])
+        return int(held.min(initial=NO_ROW))
 
     def live_rows(self, base: int, seen: int) -> np.ndarray:
         held = self._just_pushed() if base == self._pushed[0] else self._held()
