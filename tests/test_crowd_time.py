@@ -18,8 +18,9 @@ from skyband.algorithms import choose, scanned
 from skyband.lanes import CrowdTimeLane
 
 ROW = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64()), ("tag", pa.int64())])
-SPANS = [(10, 10), (10, 3), (7, 2), (12, 4)]
+SPANS = [(10, 10), (10, 3), (7, 2), (12, 4), (3, 1)]
 ALGORITHMS = ["auto", "auto", "tma", "sma", "tma(grid=3)", "sma(grid=1, spare=1)", "cpm", "snn", "tsl"]
+STEPS = [0, 0, *range(-6, 10)]  # of time, from row to row
 JIT = not __import__("numba").config.DISABLE_JIT
 numbers = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, math.inf, -math.inf, math.nan, None])
 
@@ -34,7 +35,7 @@ def asked(draw: st.DrawFn, number: int) -> dict[str, Any]:
     scores = {"linear": sb.linear(weights), "distance": sb.distance(weights), "expression": expression}
     kinds = ["distance"] if algorithm in ("cpm", "snn") else sorted(scores) if JIT else ["distance", "linear"]
     return {
-        "k": draw(st.integers(1, 4)),
+        "k": draw(st.sampled_from([1, 2, 3, 4, 9])),  # also more than a window is long, where ticks have several rows
         "score": scores[draw(st.sampled_from(kinds))],
         "window": sb.TimeWindow(size, slide),
         "order": draw(st.sampled_from(["asc", "desc"])),
@@ -56,6 +57,10 @@ def told(table: pa.Table, name: str) -> list[tuple[Any, ...]]:
 def compare(monitor: sb.Monitor, results: pa.Table) -> None:
     for lane in lanes(monitor):
         lane.structure.check_invariants()
+    compare_answers(monitor, results)
+
+
+def compare_answers(monitor: sb.Monitor, results: pa.Table) -> None:
     for name in [name for name in monitor.queries if name[0] == "q"]:
         twin = f"o{name[1:]}"
         assert told(results, name) == told(results, twin)
@@ -89,7 +94,7 @@ def test_answers_are_those_of_the_oracle_whatever_the_order_of_rows(data: st.Dat
             elif call == "flush" and tag:
                 compare(monitor, monitor.flush())
             else:
-                drawn = data.draw(st.lists(st.tuples(st.integers(-6, 9), numbers, numbers), max_size=14), label="rows")
+                drawn = data.draw(st.lists(st.tuples(st.sampled_from(STEPS), numbers, numbers), max_size=14), label="rows")
                 rows = []
                 for step, x, y in drawn:
                     rows.append({"t": now + step, "x": x, "y": y, "tag": tag})
@@ -140,6 +145,32 @@ def test_a_query_joins_when_no_row_waits_for_its_slide_to_close() -> None:
     data = stream(50, 100)
     best = 100 + np.argsort(data["x"] - 2 * data["y"])[:3]
     assert monitor.top("joins")["seq"].to_pylist() == best.tolist() and monitor.stats("joins")["rows"] == 50
+    monitor.push(stream(20, 150))
+    assert [len(lane.members) for lane in monitor._lanes] == [choose.MANY + 2]  # the rows before it are in no window any more
+    assert monitor.stats("waits")["rows"] == 120 and monitor.stats("waits")["algorithm"] == monitor.stats("q0")["algorithm"]
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("lateness", [0, 50])
+def test_queries_that_come_one_by_one_share_a_crowd_in_the_end(bounded: bool, lateness: int) -> None:
+    monitor, begin = sb.Monitor(time="t", lateness=lateness), 0
+    for at in range(24):
+        given: dict[str, Any] = {"score": sb.linear({"x": 1.0 + at, "y": 1.0}), "window": sb.TimeWindow(200, 20)}
+        given |= {"emit": ["changes", "snapshots", "none"][at % 3]}
+        for kind, algorithm in (("q", "auto"), ("o", "above" if bounded else "oracle")):
+            given |= {"name": f"{kind}{at}", "algorithm": algorithm}
+            monitor.add(sb.Threshold(above=1.6 + at, **given) if bounded else sb.TopK(k=3, **given))
+        more = stream(37, begin) if at % 2 else {"t": np.array([begin - 20]), "x": np.array([0.9]), "y": np.array([0.95])}
+        compare_answers(monitor, monitor.push({**more, "tag": more["t"]}))
+        begin += 37 * (at % 2)
+        if at == 20:
+            monitor = reloaded(monitor)
+    for _ in range(8):
+        more = stream(37, begin)
+        compare_answers(monitor, monitor.push({**more, "tag": more["t"]}))
+        begin += 37
+    assert [len(lane.members) for lane in lanes(monitor)] == [24]
+    compare(monitor, monitor.flush())
 
 
 @pytest.mark.parametrize("emit", ["changes", "none"])

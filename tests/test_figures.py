@@ -58,7 +58,7 @@ def test_cancelled_queries_have_no_share() -> None:
 )
 def test_it_is_said_when_every_row_is_scored(score: Any, algorithm: str, search: str) -> None:
     monitor = sb.Monitor([asked("q", score, algorithm)])
-    assert "search" not in monitor.stats("q")
+    assert monitor.stats("q")["search"] == "none"
     monitor.push(ROWS)
     assert monitor.stats("q")["search"] == search
     monitor.add(asked("late", "x * y", algorithm if algorithm != "tsl" else "tma"))
@@ -79,3 +79,22 @@ def test_the_rows_kept_whole_are_told_of_the_monitor() -> None:
     assert told["payload_bytes"] == monitor.stats("b")["payload_bytes"] >= 400 * told["rows_kept"]
     assert max(told["candidates"], monitor.stats("b")["candidates"]) <= told["rows_kept"]
     assert told["bytes"] < told["payload_bytes"]
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "tma", "above"])
+def test_a_query_that_no_row_has_come_for_has_all_that_others_have(algorithm: str) -> None:
+    given: dict[str, Any] = {"name": "q", "score": "x", "window": sb.CountWindow(5), "algorithm": algorithm}
+    query = sb.Threshold(above=0.5, **given) if algorithm == "above" else sb.TopK(k=1, **given)
+    monitor = sb.Monitor([query], key="id")
+    monitor.delete([1])
+    waiting = monitor.stats("q")
+    assert (waiting["deleted"], waiting["not_found"], waiting["search"]) == (0, 1, "none")
+    monitor.push({"id": [1], "x": [1.0]})
+    assert set(monitor.stats("q")) - {"searches"} == set(waiting)
+
+
+def test_so_has_one_that_may_miss_rows() -> None:
+    window = sb.CountWindow(100, 10)
+    named = sb.TopK(name="named", k=3, score="x", window=window, algorithm="probabilistic")
+    monitor = sb.Monitor([named, sb.TopK(name="error", k=3, score="x", window=window, error=0.01)])
+    assert monitor.stats("named")["missed_at_most"] == monitor.stats("error")["missed_at_most"] == 0.0

@@ -312,6 +312,19 @@ def test_all_algorithms_over_points_agree() -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize("k", [5, 12, 13, 20, 150])
+def test_a_time_window_holds_more_rows_than_it_is_long(k: int) -> None:
+    rows, asked = np.random.default_rng(k).random((2, 1500)), {"k": k, "score": sb.linear({"x": 1.0, "y": 0.5})}
+    monitor = sb.Monitor(time="t")
+    for algorithm in ("tsl", "oracle"):
+        monitor.add(sb.TopK(name=algorithm, window=sb.TimeWindow(10, 1), algorithm=algorithm, **asked))
+    for tick in range(30):
+        x, y = rows[:, 50 * tick : 50 * tick + 50]
+        monitor.push({"t": np.full(50, tick), "x": x, "y": y})
+        assert monitor.top("tsl").equals(monitor.top("oracle"))
+    assert len(monitor.top("tsl")) == k
+
+
 @pytest.mark.parametrize("text", ["(0.5 + x) * (0.25 + y)", "0.5 * x ** 2 + 2.0 * y ** 2 - z"])
 def test_expressions_are_bounded_by_what_is_left_of_the_lists(text: str) -> None:
     """Of any signs: squares rise at both ends of a list, products where both factors are negative too."""

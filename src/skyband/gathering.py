@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from skyband.algorithms.choose import MANY_ALIKE, choose_crowd, choose_thresholds
-from skyband.lanes import MOST_ATTRIBUTES, CrowdLane, Door, Gathers, Lane, Place, crowd_place
+from skyband.lanes import MOST_ATTRIBUTES, CrowdLane, CrowdTimeLane, Door, Gathers, Lane, Place, TimeLane, crowd_place
 from skyband.query import Threshold
 
 
@@ -47,10 +47,12 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
     """The places, where queries that have many scores among them form a crowd, or join one.
 
     Those that have been answered for a while stay where they are, and count: once there are many, whoever comes starts a crowd,
-    which the next ones join.
+    which the next ones join. While rows wait none can join one over time; who comes then is alone, and taken over later
+    (`brought_together`).
     """
     joinable = [lane for lane in lanes if isinstance(lane, CrowdLane) and lane.is_open]
     crowds = [lane.gathers for lane in joinable if lane.gathers is not None]
+    later = [lane.gathers for lane in _over_time(lanes) if not lane.is_open]
     algorithms = {lane.gathers: lane.algorithm for lane in lanes if isinstance(lane, CrowdLane)}
     found: dict[int, Place] = {}
     groups: dict[Gathers, _Group] = {}
@@ -61,14 +63,12 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
         if open_to:
             crowd = min(open_to, key=lambda crowd: len(crowd.columns))
             found[id(one)] = crowd_place(one, algorithms[crowd], crowd)
-        else:
+        elif not any(one.gathers.within(crowd) for crowd in later if crowd is not None):
             group = groups.setdefault(one.gathers, _Group(one.gathers.columns))
             group.places.append(one)
             group.doors.add(one.door)
     kinds = {gathers.alike: gathers for gathers in groups}
     for lane in lanes if groups else []:
-        if lane.timed:
-            continue  # a crowd over time is hardly ever open to more: it must be worth it now
         for member in lane.members:
             if member.active and member.gathers is not None and member.gathers.alike in kinds:
                 groups.setdefault(member.gathers, _Group(member.gathers.columns)).doors.update(lane.doors)
@@ -79,6 +79,43 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
                 crowd = replace(any_of_them, columns=group.columns)
                 found |= {id(one): crowd_place(one, algorithm, crowd) for one in group.places}
     return [found.get(id(one), one) for one in places]
+
+
+def _over_time(lanes: list[Lane]) -> list[CrowdTimeLane]:
+    return [lane for lane in lanes if isinstance(lane, CrowdTimeLane) and lane.gathers is not None]
+
+
+def brought_together(lanes: list[Lane], seen: int) -> list[Lane]:
+    """The lanes that are left when crowds over time have taken over the queries that have seen all rows a crowd holds, and
+    whose answers need no others; `seen` rows have come. O(rows held), where there are such lanes."""
+    crowds, left = _over_time(lanes), []
+    for lane in lanes:
+        host = next((crowd for crowd in crowds if _may_take_over(crowd, lane, seen)), None) if lane.timed else None
+        if host is None:
+            left.append(lane)
+        else:
+            host.take_over(lane)
+            crowds = [crowd for crowd in crowds if crowd is not lane]
+    return left
+
+
+def _may_take_over(crowd: CrowdTimeLane, lane: Lane, seen: int) -> bool:
+    if crowd is lane or not isinstance(lane, CrowdTimeLane | TimeLane) or crowd.closed != lane.closed:
+        return False
+    asking = [member for member in lane.members if member.active]
+    if isinstance(lane, CrowdTimeLane):
+        if len(asking) > len(crowd.members):
+            return False  # the other way round
+        gathers = [lane.gathers]
+    else:
+        gathers = [member.gathers for member in asking]
+    if not all(one is not None and crowd.gathers is not None and one.within(crowd.gathers) for one in gathers):
+        return False
+    if any(member.query.emit == "arrivals" for member in asking):  # which rows were told of before is known to their lane alone
+        return False
+    lane.settle()
+    since = seen - min(member.rows for member in asking)  # all have seen the rows from there on
+    return crowd.oldest_held() >= since and lane.oldest_held() >= crowd.since
 
 
 def _united(groups: list[_Group]) -> list[_Group]:

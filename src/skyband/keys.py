@@ -2,7 +2,7 @@
 
 Keys are looked up by a number (a whole number itself, the hash of a text) in sorted pieces that grow like powers of two, so
 that a row is sorted O(log rows) times; texts with equal hashes are compared. Rows that left every window are forgotten when
-pieces are joined.
+large pieces are joined.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from skyband.errors import SchemaError
 from skyband.numbering import plain_keys
 
 NOT_FOUND = -1
+_WORTH_A_LOOK = 1 << 13  # rows of a piece from which on it is worth asking who left: that may take a look at the window
 Finder = Callable[[np.ndarray], pa.Array]  # keys of rows, by arrival number
 Alive = Callable[[np.ndarray], np.ndarray]  # which rows, by arrival number, some window holds, or will
 
@@ -27,7 +28,9 @@ class LiveKeys:
 
     def __init__(self, column: str) -> None:
         self.column = column
-        self.deleted = np.zeros(0, np.int64)  # arrival numbers, increasing, of live rows that were deleted
+        self.deleted = np.zeros(
+            0, np.int64
+        )  # arrival numbers, increasing, of rows that were deleted, some of which have left since
         self.rows_deleted = self.not_found = 0  # so far
         self._pieces: list[tuple[np.ndarray, np.ndarray]] = []  # numbers, increasing, and arrival numbers
 
@@ -73,12 +76,13 @@ class LiveKeys:
         while len(self._pieces) > 1 and len(self._pieces[-2][0]) < 2 * len(self._pieces[-1][0]):
             first, second = self._pieces.pop(), self._pieces.pop()
             joined = [np.concatenate(columns) for columns in zip(second, first, strict=True)]
-            live = self._live(joined[1], alive)
-            joined = [column[live] for column in joined]
+            if len(joined[0]) >= _WORTH_A_LOOK:
+                live = self._live(joined[1], alive)
+                joined = [column[live] for column in joined]
+                if len(self.deleted):
+                    self.deleted = self.deleted[alive(self.deleted)]
             order = np.argsort(joined[0], kind="stable")
             self._pieces.append((joined[0][order], joined[1][order]))
-        if len(self.deleted):
-            self.deleted = self.deleted[alive(self.deleted)]
 
     def found(self, wanted: pa.Array, alive: Alive, keys_of: Finder) -> np.ndarray:
         """Arrival numbers, increasing, of the live rows with these keys, which `read_keys` gave. Changes nothing."""

@@ -166,10 +166,15 @@ class LiveRows:
         return seq, found
 
     def since(self, ordinal: int) -> tuple[np.ndarray, np.ndarray]:
-        """Ordinals and arrival numbers of all rows from the ordinal on."""
-        whole = self._whole()
-        begin = whole.ordinal.searchsorted(ordinal)
-        return whole.ordinal[begin:], whole.seq[begin:]
+        """Ordinals and arrival numbers of all rows from the ordinal on; O(those)."""
+        ordinals, seqs = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for chunk in reversed(self._chunks):
+            if chunk.ordinal[-1] < ordinal:
+                break
+            begin = chunk.ordinal.searchsorted(ordinal)
+            ordinals.append(chunk.ordinal[begin:])
+            seqs.append(chunk.seq[begin:])
+        return np.concatenate(ordinals[::-1]), np.concatenate(seqs[::-1])
 
     saved: ClassVar = {  # what `save` gives, as `layout.fields` takes it
         "live.ordinal": "int64 live",

@@ -9,7 +9,8 @@ Everything that can fail happens before anything changes: a refused batch leaves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, get_args
@@ -20,6 +21,7 @@ import pyarrow as pa
 from skyband.batches import check_keepable, conform, to_table, with_types_for_nulls
 from skyband.clock import Clock, early_moment, early_moments, watermarks_before
 from skyband.errors import QueryError, StateError
+from skyband.gathering import brought_together
 from skyband.keys import LiveKeys, read_keys
 from skyband.lanes import NEVER, Lane, Place, Rows, late_for_all
 from skyband.query import Query, TopK
@@ -27,6 +29,7 @@ from skyband.results import Part, ResultTable, top_table, with_bounds
 from skyband.rows import RowStore, united
 from skyband.score import BoundScore
 from skyband.seating import bind_place, deleting, place, seat
+from skyband.stats import stats_of_seated, stats_of_waiting
 from skyband.window import CountWindow, Duration, lateness_of
 
 
@@ -252,6 +255,9 @@ class Monitor:
         self._seen += rows
         results = self._results(parts, table)
         self._remember(base, table)
+        if len(lanes := brought_together(self._lanes, self._seen)) < len(self._lanes):
+            self._lanes, self._table = lanes, None
+            self._keep_bound(self._bound)
         return results
 
     def _remember(self, base: int, table: pa.Table) -> None:
@@ -297,9 +303,8 @@ class Monitor:
         A count window is never open: the rows of an unfinished slide belong to a window that does not exist yet.
         """
         self._usable()
-        ends = [lane.last_end() for lane in self._lanes if lane.timed]
         with self._all_or_nothing():
-            return self._move_watermark(max([NEVER, *ends]))
+            return self._move_watermark(max([NEVER, *(lane.last_end() for lane in self._lanes if lane.timed)]))
 
     def _move_watermark(self, moment: int) -> pa.Table:
         self._watermark = max(self._watermark, moment)
@@ -332,24 +337,17 @@ class Monitor:
         many share it, `bytes_per_query` what one of them takes on average. Among queries with scores of their own,
         `candidates` is the query's, and `searches` says how often one was filled from the window. For queries about rows,
         `search` says who is scored: "grid": rows in the cells of a grid that can matter; "lists": rows from the ends of sorted
-        lists, and every new one; "scan": every row, as where nothing is known of the score, or no cell can be left out. A
-        probabilistic answer adds `missed_at_most`: how many rows that ranked were missed so far, at most, on average over
-        streams in random order; it is 0 where `error=` is answered without missing any. With `key=`, `deleted` and
-        `not_found` say how many of the keys that delete() was given were those of live rows, and how many were not.
+        lists, and every new one; "scan": every row, as where nothing is known of the score, or no cell can be left out;
+        "none": nobody, as no row has come since it was added. A probabilistic answer adds `missed_at_most`: how many rows that
+        ranked were missed so far, at most, on average over streams in random order; it is 0 where `error=` is answered
+        without missing any. With `key=`, `deleted` and `not_found` say how many of the keys that delete() was given were
+        those of live rows, and how many were not.
         """
         self._usable()
         query = self._query(name)
         if query in self._waiting:
-            nothing = dict.fromkeys(("rows", "late", "nulls", "candidates", "bytes"), 0)
-            return {"algorithm": query.algorithm, **nothing, "queries": 1, "bytes_per_query": 0, **self._payload()}
-        lane, at = self._seat(name)
-        lane.settle()
-        member = lane.members[at]
-        counts = {"rows": member.rows, "late": member.late, "nulls": member.nulls, **self._payload()}
-        if self._keys is not None:
-            counts |= {"deleted": self._keys.rows_deleted, "not_found": self._keys.not_found}
-        figures, sharing = lane.figures(at), sum(member.active for member in lane.members)
-        return {"algorithm": "", **counts, **figures, "queries": sharing, "bytes_per_query": figures["bytes"] // sharing}
+            return stats_of_waiting(query, self._keys) | self._payload()
+        return stats_of_seated(*self._seat(name), self._keys) | self._payload()
 
     def _payload(self) -> dict[str, int]:
         """How many rows are kept whole for the queries of the monitor, and what these take."""
@@ -378,9 +376,12 @@ class Monitor:
                 "an earlier call was interrupted half-way and this monitor's state is lost; load() the last saved one"
             )
 
-    def _all_or_nothing(self) -> _AllOrNothing:
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
         """Nothing inside may fail; if it does (an interrupt, memory), the monitor refuses to go on with half a state."""
-        return _AllOrNothing(self)
+        self._broken = True
+        yield
+        self._broken = False
 
     # -- keeping -------------------------------------------------------------------------------------------------
 
@@ -397,16 +398,3 @@ class Monitor:
         from skyband.saving import read_monitor
 
         return read_monitor(cls, path, callables or {})
-
-
-class _AllOrNothing:
-    """A monitor is broken from the beginning of a change until it has come to its end."""
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-
-    def __enter__(self) -> None:
-        self._monitor._broken = True
-
-    def __exit__(self, problem: object, *_: object) -> None:
-        self._monitor._broken = problem is not None

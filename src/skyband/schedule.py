@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from skyband.held_panes import HeldPanes
 from skyband.kernels.tables import Panes, Windows
 
 _NONE = np.zeros(0, np.int64)
@@ -106,32 +107,35 @@ def time_windows(
     slide: int,
     after: int,
     upto: int,
-    pane_time: np.ndarray,
-    pane_begin: np.ndarray,
+    panes: HeldPanes,
     fed: int,
     emission: int,
 ) -> Windows:
     """The windows of a time query with after < end <= upto that can differ from the one before them.
 
-    Rows are told by their panes: time and ordinal of each pane's first row; `fed` rows there are in all.
+    Rows are told by their panes; `fed` rows there are in all. O(log panes), and those that enter or leave such a window.
     With emission "none" only the last of them matters; with "snapshots" also windows that hold the same rows
     as their predecessor are wanted, unless they are empty.
     """
     from skyband.kernels.emission import NOTHING, SNAPSHOTS
 
-    enter = (pane_time // slide + 1) * slide
-    leave = ((pane_time + size) // slide + 1) * slide
+    enter = (_between(panes.time, after - slide, upto) // slide + 1) * slide
+    leave = ((_between(panes.time, after - size - slide, upto - size) + size) // slide + 1) * slide
     ends = np.unique(np.concatenate([enter, leave]))
     ends = ends[(ends > after) & (ends <= upto)]
     if emission == NOTHING:
         ends = ends[-1:]
     elif emission == SNAPSHOTS:
-        ends = _with_those_between(ends, size, slide, after, upto, pane_time)
-    begins = np.append(pane_begin, fed)
-    first = begins[np.searchsorted(pane_time, ends - size)]
-    end = begins[np.searchsorted(pane_time, ends)]
+        ends = _with_those_between(ends, size, slide, after, upto, panes.time)
+    first, end = panes.first_row(ends - size, fed), panes.first_row(ends, fed)
     asked = len(ends)
     return Windows(np.full(asked, query, np.int64), ends // slide, first, end, np.full(asked, emission != NOTHING))
+
+
+def _between(times: np.ndarray, after: int, upto: int) -> np.ndarray:
+    """Of increasing times, those with after <= time < upto; `after` may be earlier than any time."""
+    first, stop = np.searchsorted(times, (max(after, np.iinfo(np.int64).min), max(upto, np.iinfo(np.int64).min)))
+    return times[first:stop]
 
 
 def _with_those_between(ends: np.ndarray, size: int, slide: int, after: int, upto: int, pane_time: np.ndarray) -> np.ndarray:

@@ -80,6 +80,16 @@ def packed(state: Pruners) -> Pruners:
     return _moved(state, state.marks[:, bands.STOP] - state.marks[:, bands.HEAD], spare=0)
 
 
+def without(state: Pruners, number: int) -> Pruners:
+    """The same without a query, which has two bands, as have all; their places are given back when most are free."""
+    marks, levels = (np.delete(table, [2 * number, 2 * number + 1], axis=0) for table in (state.marks, state.levels))
+    query = np.delete(state.query, number, axis=0)
+    query[number:, CORE] -= 2
+    query[number:, FILTER] -= 2 * (query[number:, FILTER] != NONE)
+    left, rooms = Pruners(state.rows, marks, levels, query), marks[:, bands.ROOM]
+    return left if 4 * int(rooms.sum()) >= len(state.rows.score) else _moved(left, rooms, spare=0)
+
+
 def joined(state: Pruners, other: Pruners) -> Pruners:
     """The bands and queries of both."""
     marks, end = other.marks.copy(), len(state.rows.score)
@@ -98,13 +108,22 @@ def joined(state: Pruners, other: Pruners) -> Pruners:
 
 def _moved(state: Pruners, rooms: np.ndarray, spare: int) -> Pruners:
     """The bands in a new arena, each with so many places, and `spare` ones at the end."""
-    begin = int(state.marks[:, bands.K].max(initial=0))
-    rows, marks = _rows(begin + int(rooms.sum()) + spare), state.marks.copy()
-    for row, room in zip(marks, rooms.tolist(), strict=True):
-        _copy(state.rows, rows, row, begin)
-        row[bands.ROOM] = room
-        begin += room
+    first, marks = int(state.marks[:, bands.K].max(initial=0)), state.marks.copy()
+    rows = _rows(first + int(rooms.sum()) + spare)
+    begin = first + np.cumsum(rooms) - rooms
+    count = marks[:, bands.STOP] - marks[:, bands.HEAD]
+    source, target = _places(marks[:, bands.HEAD], count), _places(begin, count)
+    for old, new in zip(state.rows, rows, strict=True):
+        new[target] = old[source]
+    marks[:, bands.BEGIN] = marks[:, bands.HEAD] = begin
+    marks[:, bands.STOP], marks[:, bands.ROOM] = begin + count, rooms
     return state._replace(rows=rows, marks=marks)
+
+
+def _places(begin: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """begin[0], begin[0] + 1, ..., as many as count[0] says, then those from begin[1] on, and so forth."""
+    skipped = begin - (np.cumsum(count) - count)
+    return np.arange(int(count.sum())) + np.repeat(skipped, count)
 
 
 def _copy(source: Rows, target: Rows, marks: np.ndarray, begin: int) -> None:

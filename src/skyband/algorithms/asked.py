@@ -128,17 +128,61 @@ def codes_of(trees: list[Call | None], place: dict[str, int]) -> Codes:
     )
 
 
-class Asking:
-    """What is derived from the queries asked, once for each set of them."""
+_COLUMNS = questions.Questions._fields[:-1]  # one row a query; the codes lie one behind the other
 
-    def __init__(self, asked: list[Asked], attributes: tuple[str, ...]) -> None:
-        self.questions = questions_of(asked, attributes)
+
+def _joined(some: questions.Questions, more: questions.Questions) -> questions.Questions:
+    """Those of both."""
+    one, other = some.codes, more.codes
+    codes = Codes(
+        np.concatenate([one.step, other.step]),
+        np.concatenate([one.begin, one.begin[-1] + other.begin[1:]]),
+        np.concatenate([one.constant, other.constant]),
+        np.concatenate([one.constant_begin, one.constant_begin[-1] + other.constant_begin[1:]]),
+        one.scratch if one.scratch.shape[1] >= other.scratch.shape[1] else other.scratch,
+    )
+    columns = {name: np.concatenate([getattr(some, name), getattr(more, name)]) for name in _COLUMNS}
+    return questions.Questions(**columns, codes=codes)
+
+
+def _without(known: questions.Questions, number: int) -> questions.Questions:
+    """The same without one of them."""
+    codes = known.codes
+    step, begin = _cut_out(codes.step, codes.begin, number)
+    constant, constant_begin = _cut_out(codes.constant, codes.constant_begin, number)
+    left = Codes(step, begin, constant, constant_begin, codes.scratch)
+    columns = {name: np.delete(getattr(known, name), number, axis=0) for name in _COLUMNS}
+    return questions.Questions(**columns, codes=left)
+
+
+def _cut_out(values: np.ndarray, begin: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values one behind the other, and where each one's begin, without those of `number`."""
+    first, stop = begin[number : number + 2].tolist()
+    later = np.delete(begin, number)
+    later[number:] -= stop - first
+    return np.delete(values, np.s_[first:stop], axis=0), later
+
+
+class Asking:
+    """What is derived from the queries asked, once for each set of them. `known`: their scores, where they are known."""
+
+    def __init__(self, asked: list[Asked], attributes: tuple[str, ...], known: questions.Questions | None = None) -> None:
+        self.questions = questions_of(asked, attributes) if known is None else known
         self.windows = {(one.size, one.slide) for one in asked}
         self.has_expressions = any(isinstance(one.score, Call) for one in asked)
-        self.is_plain = all(one.code is None and not one.region for one in asked)  # scores can be computed many at a time
+        # scores can be computed many at a time
+        self.is_plain = not (self.questions.kind == questions.CODE).any() and not self.questions.bounds.any()
         self.is_exact = all(one.core != "probabilistic" for one in asked)
         numbers = (self.questions.point, self.questions.weight)
         self.largest_number = float(max(np.abs(table).max(initial=0.0) for table in numbers))
+
+    def with_last(self, asked: list[Asked], attributes: tuple[str, ...]) -> Asking:
+        """The same of queries of which the last has just come."""
+        return Asking(asked, attributes, _joined(self.questions, questions_of(asked[-1:], attributes)))
+
+    def without(self, number: int, asked: list[Asked], attributes: tuple[str, ...]) -> Asking:
+        """The same of queries from which one has just gone."""
+        return Asking(asked, attributes, _without(self.questions, number))
 
     def oldest_needed(self, seen: int) -> int:
         """Of so many rows, the first in the last window of any query: an answer stands until the next one ends."""

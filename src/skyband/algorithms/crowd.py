@@ -32,11 +32,12 @@ from skyband.algorithms.arena import check_band, packed, with_room
 from skyband.algorithms.asked import Asked, resolution
 from skyband.algorithms.crowd_check import check_calendar, check_monitored, check_points, coordinates
 from skyband.algorithms.extent import Extent
+from skyband.algorithms.reindexed import Index, with_one, without
 from skyband.algorithms.scanned import NO_POINTS, WALKED, Round, Scanned
 from skyband.kernels import bands, deletion, points, pruning, query_grid
 from skyband.kernels import crowd as kernel
 from skyband.kernels import grid as grid_kernel
-from skyband.kernels.calendar import Calendar, empty_calendar
+from skyband.kernels.calendar import empty_calendar
 from skyband.kernels.screening import empty_screen
 from skyband.kernels.tables import Results, Tops
 from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
@@ -67,12 +68,26 @@ class Crowd(Scanned):
 
     def __init__(self, attributes: tuple[str, ...], grid: int = 0) -> None:
         super().__init__(attributes, grid)
-        self._index: tuple[grid_kernel.Grid, kernel.Indexed, Calendar] | None = None
+        self._index: Index | None = None
         self._extent = Extent()
 
     def _forget_index(self) -> None:
         super()._forget_index()
         self._index = None
+
+    def _take_up(self, asked: Asked) -> None:
+        keeps = self._index is not None and self._walks  # of rows that all queries see nothing is noted
+        super()._take_up(asked)
+        if not keeps or self._index is None:
+            self._index = None
+            return
+        self._index = with_one(*self._index)
+        kernel.index_query(self.state, self.questions, self._index[0], self._index[1], len(self.asked) - 1)
+
+    def _let_go(self, number: int) -> None:
+        keeps = self._index is not None and self._walks and len(self.asked) > 1
+        super()._let_go(number)
+        self._index = without(*self._index, number) if keeps and self._index is not None else None
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -135,7 +150,7 @@ class Crowd(Scanned):
         """Room for more rows than there have been: never more where windows hold so many rows."""
         return
 
-    def _indexed(self, begin: int) -> tuple[grid_kernel.Grid, kernel.Indexed, Calendar]:
+    def _indexed(self, begin: int) -> Index:
         """The grid, every query indexed as it stands, and the calendar."""
         extent, queries = self._extent, len(self.asked)
         if extent.bounds is None:

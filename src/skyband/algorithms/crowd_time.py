@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from skyband.algorithms import scanned
-from skyband.algorithms.asked import resolution
+from skyband.algorithms.asked import Asked, resolution
 from skyband.algorithms.crowd import Crowd
 from skyband.algorithms.scanned import NO_POINTS, Round
-from skyband.kernels import points
+from skyband.kernels import crowd as kernel
+from skyband.kernels import points, pruning
 from skyband.kernels import scan as scan_kernel
+from skyband.kernels.point_grid import room_for, search
 
 _GROWN = 3  # times as many rows, or as few, as the grid was made for call for another
 
@@ -52,6 +54,28 @@ class TimeCrowd(Crowd):
             if upto > at:
                 self.last = int(first[upto - 1]), int(end[upto - 1])
             at = upto
+
+    def take_over(self, asked: Asked, score: np.ndarray, ordinal: np.ndarray) -> None:
+        """Take up a query that has seen all rows of the last window, and was told these of it, best first: its core is filled
+        as after a search."""
+        self.add(asked)
+        q, (first, end) = len(self.asked) - 1, self.last
+        self.tops.score[q, : len(score)], self.tops.ordinal[q, : len(score)] = score, ordinal
+        self.tops.count[q] = len(score)
+        if self.seen == 0:
+            return
+        if self._index is None:
+            self._index = self._indexed(self.seen)
+        grid, indexed, calendar = self._index
+        query, places = self.state.query[q], self._points.seen.size
+        query[pruning.LEFT] = first
+        wanted = int(query[pruning.WANTED])
+        found = np.empty(room_for(wanted)), np.empty(room_for(wanted), np.int64)
+        heap = np.empty(places), np.empty(places, np.int64)
+        count = search(self._points, grid, self.questions, q, first, end, wanted, *found, *heap)
+        pruning.fill(self.state, q, *found, count, pruning.filled_for(first, end))
+        kernel.index_query(self.state, self.questions, grid, indexed, q)
+        kernel.plan_query(self.state, calendar, q)
 
     def push(self, rows: np.ndarray) -> Iterator[Round]:
         """Windows are not known from the rows: see `take`."""

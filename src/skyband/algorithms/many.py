@@ -28,6 +28,18 @@ class Many:
             self._asking = Asking(self.asked, self.attributes)
         return self._asking
 
+    def _take_up(self, asked: Asked) -> None:
+        """One more query; what is derived from the others stands."""
+        self.asked.append(asked)
+        if self._asking is not None:
+            self._asking = self._asking.with_last(self.asked, self.attributes)
+
+    def _let_go(self, number: int) -> None:
+        """One query less; those after it move up."""
+        del self.asked[number]
+        if self._asking is not None:
+            self._asking = self._asking.without(number, self.asked, self.attributes)
+
     @property
     def questions(self) -> questions.Questions:
         """The scores, as the kernels read them."""

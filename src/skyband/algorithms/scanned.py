@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skyband.algorithms.arena import Band, held, joined, packed, pruners, with_room
+from skyband.algorithms.arena import Band, held, joined, pruners, with_room, without
 from skyband.algorithms.asked import Asked
 from skyband.algorithms.many import Many
 from skyband.algorithms.pruned import GAMMA, RULE, SIGMA, band, buffer_of
@@ -62,9 +62,8 @@ class Scanned(Many):
         query[[pruning.WANTED, pruning.LEAST_WANTED]] = asked.wanted
         query[pruning.SEARCHED] = self.seen
         self.state = joined(self.state, extra) if self.asked else extra
-        self.asked.append(asked)
+        self._take_up(asked)
         self._resize_tops()
-        self._forget_index()
 
     def _bands(self, asked: Asked) -> list[Band]:
         if asked.core in REFILLED:
@@ -83,14 +82,9 @@ class Scanned(Many):
 
     def remove(self, number: int) -> None:
         """Forget a query and what it held; those after it move up."""
-        del self.asked[number]
-        marks, levels = (np.delete(table, [2 * number, 2 * number + 1], axis=0) for table in self.state[1:3])
-        query = np.delete(self.state.query, number, axis=0)
-        query[number:, pruning.CORE] -= 2
-        query[number:, pruning.FILTER] -= 2 * (query[number:, pruning.FILTER] != pruning.NONE)
-        self.state = packed(pruning.Pruners(self.state.rows, marks, levels, query))
+        self.state = without(self.state, number)
         self.tops = Tops(*(np.delete(column, number, axis=0) for column in self.tops))
-        self._forget_index()
+        self._let_go(number)
 
     def _resize_tops(self) -> None:
         queries, k = len(self.asked), max((asked.k for asked in self.asked), default=0)
@@ -102,7 +96,7 @@ class Scanned(Many):
         self.tops = Tops(score, ordinal, count)
 
     def _forget_index(self) -> None:
-        """Queries have changed: what is derived from them is made anew when rows come."""
+        """What is derived from the queries is made anew when rows come."""
         self._asking = None
 
     def add_attribute(self, name: str) -> None:

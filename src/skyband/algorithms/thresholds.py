@@ -22,11 +22,12 @@ from skyband.algorithms.asked import Asked
 from skyband.algorithms.crowd_check import coordinates
 from skyband.algorithms.extent import Extent
 from skyband.algorithms.many import Many
+from skyband.algorithms.reindexed import grid_with_one, grid_without, screen_with_one, screen_without
 from skyband.kernels import grid as grid_kernel
 from skyband.kernels import query_grid
 from skyband.kernels import thresholds as kernel
 from skyband.kernels.emission import SNAPSHOTS
-from skyband.kernels.screening import empty_screen
+from skyband.kernels.screening import empty_screen, set_screen
 from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
@@ -78,24 +79,51 @@ class Thresholds(Many):
 
     def add(self, asked: Asked) -> None:
         """Take up a query: it sees the rows from now on."""
-        self.asked.append(asked)
-        new = self._empty_answers(1)
-        self._set_kept(np.concatenate([self._kept.marks, new.marks]))
+        self._take_up(asked)
+        kept, new = self._kept, self._empty_answers(1)
+        bound = -asked.above if asked.order == "asc" else asked.above
+        self._kept = kept._replace(
+            marks=np.concatenate([kept.marks, new.marks]),
+            bound=np.append(kept.bound, bound),
+            told=np.append(kept.told, asked.emission),
+        )
+        if self._index is not None:
+            grid, screen = self._index
+            self._index = grid_with_one(grid), screen_with_one(screen, len(kept.bound))
+            query_grid.monitor(self._index[0], self.questions, len(kept.bound), np.nextafter(bound, np.inf))
+            set_screen(self._index[1], self.questions, len(kept.bound), bound)
+
+    def take_over(self, asked: Asked, score: np.ndarray, ordinal: np.ndarray) -> None:
+        """Take up a query that has seen all rows of the last window, and was told these of it, best first."""
+        self.add(asked)
+        number, rows, order = len(self.asked) - 1, len(score), np.argsort(ordinal)
+        self._make_log_room(0)
+        log = self._log
+        at = log.ordinal.searchsorted(ordinal[order], "right")
+        moved = np.arange(len(log.ordinal)) + at.searchsorted(np.arange(len(log.ordinal)), "right")
+        moved = np.append(moved, kernel.NONE)  # where entries are now; what refers to none, last
+        entries = (np.full(rows, number), ordinal[order], score[order], np.full(rows, kernel.NONE))
+        columns = [np.insert(old, at, new) for old, new in zip((*log[:3], moved[log.before]), entries, strict=True)]
+        newest = self._kept.marks[:, kernel.NEWEST]
+        newest[:] = moved[newest]
+        self._log = _log(columns)
+        self._make_arena_room(rows)
+        kept = self._kept
+        begin = int((kept.marks[:, kernel.BEGIN] + kept.marks[:, kernel.ROOM]).max(initial=0))
+        kept.score[begin : begin + rows], kept.ordinal[begin : begin + rows] = score, ordinal
+        kept.marks[number, [kernel.BEGIN, kernel.ROOM, kernel.COUNT]] = begin, rows, rows
 
     def remove(self, number: int) -> None:
         """Forget a query and what it held; those after it move up."""
-        del self.asked[number]
+        self._let_go(number)
         self._make_log_room(0, self._log.query != number)
-        log = self._log
+        log, kept = self._log, self._kept
         log.query[log.query > number] -= 1
-        self._set_kept(np.delete(self._kept.marks, number, axis=0))
-
-    def _set_kept(self, marks: np.ndarray) -> None:
-        sign = np.array([-1.0 if asked.order == "asc" else 1.0 for asked in self.asked])
-        bound = sign * np.array([asked.above for asked in self.asked])
-        told = np.array([asked.emission for asked in self.asked], np.int64)
-        self._kept = kernel.Kept(self._kept.score, self._kept.ordinal, marks, bound, told)
-        self._asking = self._index = None
+        marks, bound, told = (np.delete(table, number, axis=0) for table in (kept.marks, kept.bound, kept.told))
+        self._kept = kernel.Kept(kept.score, kept.ordinal, marks, bound, told)
+        if self._index is not None:
+            grid, screen = self._index
+            self._index = grid_without(grid, number), screen_without(screen, number, len(kept.bound))
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -241,8 +269,8 @@ class Thresholds(Many):
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that is in an answer, or will be, increasing."""
         head, stop = self._log.marks.tolist()
-        found = np.unique(self._log.ordinal[head:stop])
-        return found[found.searchsorted(base) :]
+        let_in = self._log.ordinal[head:stop]  # in order
+        return np.unique(let_in[let_in.searchsorted(base) :])
 
     def oldest_needed(self) -> int:
         """The first of them."""

@@ -92,9 +92,7 @@ class TSL(Many):
         asked = _as_expression(asked)
         if chooses(asked.score if isinstance(asked.score, Call) else asked.score.tree):
             raise QueryError(f"TSL ranks by scores without where(), and, or; got {asked.score!r}; use another algorithm")
-        most = most_rows(asked.k)
-        if most >= asked.size:
-            most = asked.size + asked.slide + 1  # holds every row, and drops none
+        most = self._most_of(asked)
         marks = np.zeros((1, kernel.MARKS), np.int64)
         marks[0, [kernel.BEGIN, kernel.MOST, kernel.K]] = len(self.views.score), most, asked.k
         marks[0, [kernel.SINCE, kernel.WHOLE]] = self.seen, 1
@@ -103,15 +101,19 @@ class TSL(Many):
             np.concatenate([self.views.ordinal, np.zeros(most, np.int64)]),
             np.concatenate([self.views.marks, marks]),
         )
-        self.asked.append(asked)
-        self._asking = None
+        self._take_up(asked)
         old, k = self.tops, max(asked.k, self.tops.score.shape[1])
         more = ((0, 1), (0, k - old.score.shape[1]))
         self.tops = Tops(np.pad(old.score, more), np.pad(old.ordinal, more), np.append(old.count, 0))
 
+    def _most_of(self, asked: Asked) -> int:
+        """How many rows its view may hold: where the window has no more than k_max, every row, and none is dropped."""
+        most = most_rows(asked.k)
+        return most if most < asked.size else asked.size + asked.slide + 1
+
     def remove(self, number: int) -> None:
         """Forget a query and its view; those after it move up."""
-        del self.asked[number]
+        self._let_go(number)
         marks = self.views.marks
         begin, most = marks[number, [kernel.BEGIN, kernel.MOST]].tolist()
         places = slice(begin, begin + most)
@@ -120,7 +122,6 @@ class TSL(Many):
             np.delete(self.views.score, places), np.delete(self.views.ordinal, places), np.delete(marks, number, axis=0)
         )
         self.tops = Tops(*(np.delete(column, number, axis=0) for column in self.tops))
-        self._asking = None
         if not self.asked:
             self.rows, self._lists = np.zeros((len(self.attributes), 0)), None
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from skyband.algorithms.tsl import TSL, Round
+from skyband.algorithms.asked import Asked
+from skyband.algorithms.tsl import TSL, Round, most_rows
 from skyband.kernels.sorted_lists import fresh_limit
 
 _LEAST = 1 << 10  # rows that lists have room for
@@ -25,6 +26,9 @@ class TimeTSL(TSL):
         super().__init__(attributes)
         self.last = (0, 0)  # first row and end of the window answered last
         self._room = (0, 0)  # rows of a window and of a cycle that lists have room for
+
+    def _most_of(self, asked: Asked) -> int:
+        return most_rows(asked.k)  # the window's size is a length of time: nobody knows how many rows it will hold
 
     def take(self, rows: np.ndarray, first: np.ndarray, end: np.ndarray) -> Iterator[Round]:
         """Take rows, float64 [attributes, rows], and answer the windows of the ordinals first[i] <= row < end[i], which never

@@ -10,6 +10,7 @@ import pyarrow as pa
 from skyband.across_query import AGGREGATES, COMBINES, TopKAcross
 from skyband.algorithms import load, settled
 from skyband.changes import NO_EVENTS, Emitted
+from skyband.held_panes import HeldPanes
 from skyband.kernels.tables import Windows
 from skyband.lanes.across_rows import Read, Reader, check_columns
 from skyband.lanes.base import NEVER, Lane, Place, Rows
@@ -65,8 +66,7 @@ class AcrossLane(Lane):
         self.closed = NEVER  # every window up to this end has been answered
         self.last_time = NEVER  # greatest time of a row that was not late
         self.waiting: list[tuple[np.ndarray, ...]] = []  # of slides that have not closed; see _WAITING
-        self.pane_time = np.zeros(0, np.int64)  # time of the first tuple of each pane that a coming window may hold
-        self.pane_begin = np.zeros(0, np.int64)  # its ordinal
+        self.panes = HeldPanes()  # that a coming window may hold
         self._read: tuple[pa.Table, Read] | None = None
 
     def admits(self, place: Place) -> bool:
@@ -129,15 +129,12 @@ class AcrossLane(Lane):
         time, _, obj, stream, value, hashed = self._closing(upto)
         begin, self.fed = self.fed, self.fed + len(time)
         cuts = cut_panes(time, slide, [size])
-        self.pane_time = np.concatenate([self.pane_time, time[cuts]])
-        self.pane_begin = np.concatenate([self.pane_begin, begin + cuts])
-        begins = np.append(self.pane_begin, self.fed)
-        reach = begins[np.searchsorted(self.pane_time, (time // slide + 1) * slide - size)]
-        windows = time_windows(0, size, slide, self.closed, upto, self.pane_time, self.pane_begin, self.fed, member.emission)
+        self.panes.add(time[cuts], begin + cuts)
+        reach = self.panes.first_row((time // slide + 1) * slide - size, self.fed)
+        windows = time_windows(0, size, slide, self.closed, upto, self.panes, self.fed, member.emission)
         self.closed = upto
         answered = self._answer(begin, (obj, stream, value, reach, hashed if self.hashing else _NO_HASH), windows)
-        gone = int(np.searchsorted(self.pane_time, upto - size))  # the last window answered holds the others
-        self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
+        self.panes.forget_before(upto - size)  # the last window answered holds the others
         return answered
 
     def _closing(self, upto: int) -> tuple[np.ndarray, ...]:
@@ -250,8 +247,7 @@ class AcrossLane(Lane):
             "key_type": np.frombuffer(pa.schema([("key", self.key_type)]).serialize().to_pybytes(), np.uint8),
             "free": np.array(self.numbering.free, np.int64),
             "ranked": self.ranked,
-            "pane_time": self.pane_time,
-            "pane_begin": self.pane_begin,
+            **self.panes.save(),
         }
         arrays |= {f"waiting.{name}": column for name, column in zip(_WAITING, self._all_waiting(), strict=True)}
         arrays |= {f"reported.{name}": array for name, array in self.reported._asdict().items()}
@@ -260,11 +256,10 @@ class AcrossLane(Lane):
     @classmethod
     def saved(cls, members: int) -> dict[str, str]:
         waiting = {f"waiting.{name}": f"{kind} waiting" for name, kind in zip(_WAITING, _KINDS, strict=True)}
-        panes = {"pane_time": "int64 panes", "pane_begin": "int64 panes"}
         reported = dict.fromkeys(("reported.obj", "reported.life", "reported.time"), "int64 ranks")
         reported |= {"reported.score": "float64 ranks", "reported.size": "int64 1"}
         keys = {"keys": "uint8 keys", "key_type": "uint8 key_type", "free": "int64 free", "ranked": "int64 ranked"}
-        return {"structure": "uint8 structure", **keys, **panes, **waiting, **reported}
+        return {"structure": "uint8 structure", **keys, **HeldPanes.saved, **waiting, **reported}
 
     @classmethod
     def restored(cls, places: list[Place], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> AcrossLane:
@@ -277,7 +272,8 @@ class AcrossLane(Lane):
         lane.key_type = pa.ipc.read_schema(pa.py_buffer(arrays["key_type"].tobytes())).field("key").type
         keys = table_from_bytes(arrays["keys"].tobytes())
         lane.numbering.restore(keys, header["keys"]["count"], arrays["free"], header["keys"]["limit"])
-        lane.ranked, lane.pane_time, lane.pane_begin = arrays["ranked"], arrays["pane_time"], arrays["pane_begin"]
+        lane.ranked = arrays["ranked"]
+        lane.panes.restore(arrays)
         waiting = tuple(arrays[f"waiting.{name}"] for name in _WAITING)
         lane.waiting = [waiting] if len(waiting[0]) else []
         lane.reported = type(lane.reported)(**{name: arrays[f"reported.{name}"] for name in lane.reported._fields})

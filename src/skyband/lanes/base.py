@@ -16,6 +16,9 @@ from skyband.query import Query
 NEVER = int(np.iinfo(np.int64).min)
 """A time before all others."""
 
+NO_ROW = int(np.iinfo(np.int64).max)
+"""An arrival number after all others."""
+
 Names = Any
 """Who result rows are about: arrival numbers; for pairs two rows of them, the older rows' and the newer rows'; for objects
 an Arrow array of keys."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -96,7 +97,7 @@ class CrowdLane(Lane):
         self.ranked_limit = 1 << 12  # how many there may be until expired ones are forgotten
         self._uncounted = 0  # rows taken since the members' counters were brought up to date
         self._emission: np.ndarray | None = None  # what each member's windows give
-        self._read: frozenset[str] | None = None  # the attributes that members read
+        self._read: Counter[str] = Counter()  # how many members read an attribute
 
     def _made(self, place: Place, attributes: tuple[str, ...]) -> Crowd:
         """What answers its queries."""
@@ -118,11 +119,17 @@ class CrowdLane(Lane):
         return True
 
     def join(self, place: Place) -> None:
-        self.settle()
-        self._emission = self._read = None
         self.structure.add(self._asked(place))
-        self.members.append(place.member)
-        self.members[-1].algorithm = place.algorithm
+        self._seat(place.member, place)
+
+    def _seat(self, member: Member, place: Place) -> None:
+        """Let a query that the structure has taken up be the last of the members."""
+        self.settle()
+        if self._emission is not None:
+            self._emission = np.append(self._emission, member.emission)
+        self._read.update(self._columns_of(place))
+        self.members.append(member)
+        member.algorithm = place.algorithm
         self.uids.append(self.next_uid)
         self.next_uid += 1
 
@@ -143,13 +150,19 @@ class CrowdLane(Lane):
         """What the structure calls the numbers it is given of a row."""
         return attributes_of(ranked(place)) if place.crowd is None else tuple(sorted(place.crowd.columns))
 
+    def _columns_of(self, one: Place | Member) -> tuple[str, ...]:
+        """The attributes that are read for a query."""
+        return attributes_of(ranked(one))
+
     def _score(self, place: Place) -> tuple[Linear | Distance | Call, str]:
         """How it ranks them for a query, and which way."""
         return ranking_of(ranked(place)), place.query.order
 
     def cancel(self, at: int) -> None:
         """Stop answering a query and forget what only it held."""
-        self._emission = self._read = None
+        if self._emission is not None:
+            self._emission = np.delete(self._emission, at)
+        self._read.subtract(self._columns_of(self.members[at]))
         self.structure.remove(at)
         del self.members[at], self.uids[at]
 
@@ -201,9 +214,7 @@ class CrowdLane(Lane):
     def _points(self, rows: Rows) -> np.ndarray:
         """The numbers of the rows: float64 [attributes, rows]."""
         attributes = self.structure.attributes
-        if self._read is None:
-            self._read = frozenset(name for member in self.members for name in attributes_of(ranked(member)))
-        known = column_values([name for name in attributes if name in self._read], rows.table)
+        known = column_values([name for name in attributes if self._read[name] > 0], rows.table)
         # a column that nobody reads any more may have become one of texts
         return np.stack([known[name] if name in known else np.zeros(len(rows.table)) for name in attributes])
 

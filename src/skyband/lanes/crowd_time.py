@@ -9,7 +9,8 @@ import numpy as np
 
 from skyband.algorithms import load, settled
 from skyband.changes import NO_EVENTS, Emitted
-from skyband.lanes.base import NEVER, Place, Rows
+from skyband.held_panes import HeldPanes
+from skyband.lanes.base import NEVER, NO_ROW, Lane, Place, Rows
 from skyband.lanes.crowd import SNAPSHOTS, CrowdLane
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.snapshots import Unchanged
@@ -25,7 +26,7 @@ _NEVER_SORTED_OUT = 1 << 62
 
 class CrowdTimeLane(CrowdLane):
     """Ordinals are given out as slides close, in the order of time. A row that has waited for that is seen by all queries
-    alike, so none can join while one waits."""
+    alike, so none can join while one waits; it is taken over from a lane of its own when that has seen all rows there are."""
 
     kind = "crowd-time"
     structure: TimeCrowd
@@ -35,13 +36,12 @@ class CrowdTimeLane(CrowdLane):
         self.size, self.slide = place.size, place.slide
         self.open = OpenRows()  # the rows' attributes take the place of a score
         self.open.limit = _NEVER_SORTED_OUT
-        self.pane_time = np.zeros(0, np.int64)  # time of the first row of each pane that a coming window may hold
-        self.pane_begin = np.zeros(0, np.int64)  # its ordinal
+        self.panes = HeldPanes()  # that a coming window may hold
         self.seqs = np.zeros(0, np.int64)  # arrival numbers of the rows from the ordinal `seqs_from` on, and room
         self.seqs_from = 0
         self.closed = NEVER  # every window up to this end has been answered
         self.last_time = NEVER  # greatest time of a row that was not late
-        self._pushed = (0, np.zeros(0, np.int64))  # the first row of the last push, and its rows that were not late
+        self._pushed = (0, np.zeros(0, np.int64), 0)  # the first row of the last push, those not late, and the first ordinal
 
     def _made(self, place: Place, attributes: tuple[str, ...]) -> TimeCrowd:
         kind = cast("type[TimeCrowd]", load(place.algorithm, over_time=True))
@@ -50,6 +50,26 @@ class CrowdTimeLane(CrowdLane):
     @property
     def is_open(self) -> bool:
         return self.open.count == 0
+
+    def take_over(self, lane: Lane) -> None:
+        """Answer the queries of another lane from now on, which has seen all rows that this one holds, and holds no other."""
+        lane.settle()
+        live = self._live()
+        order = np.argsort(live, kind="stable")
+        for at, member in enumerate(lane.members):
+            if not member.active:
+                continue
+            place = Place(member.query, type(self), self.key, self.size, self.slide, self.algorithm, timed=True)
+            place.crowd = self.gathers
+            score, seq = lane.top(at)
+            ordinal = self._oldest() + order[live.searchsorted(seq, sorter=order)]
+            self.structure.take_over(self._asked(place), score, ordinal)
+            member.gathers = None
+            self._seat(member, place)
+
+    def oldest_held(self) -> int:
+        """The row that arrived first of those that an answer to come may hold, or all that are to come."""
+        return int(min(self._live().min(initial=NO_ROW), self.open.seqs(0).min(initial=NO_ROW)))
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -70,7 +90,7 @@ class CrowdTimeLane(CrowdLane):
             self.members[at].nulls += int(nulls[at])
         self.open.add(time.copy(), seq, np.ascontiguousarray(points.T))
         self.open.tidy(self.slide, [self.size], 0)  # joins pieces when there are many
-        self._pushed = (rows.base, seq)
+        self._pushed = (rows.base, seq, self.structure.seen)
         return self.close(rows.watermark)
 
     def last_end(self) -> int:
@@ -84,18 +104,16 @@ class CrowdTimeLane(CrowdLane):
         begin, reach = self.structure.seen, self._oldest()
         fed = begin + len(time)
         cuts = cut_panes(time, self.slide, [self.size])
-        self.pane_time = np.concatenate([self.pane_time, time[cuts]])
-        self.pane_begin = np.concatenate([self.pane_begin, begin + cuts])
+        self.panes.add(time[cuts], begin + cuts)
         self._number(seq, begin, reach)
         emission = self._emissions()
         widest = SNAPSHOTS if (emission == SNAPSHOTS).any() else _CHANGES if emission.any() else _NOTHING
-        windows = time_windows(0, self.size, self.slide, self.closed, upto, self.pane_time, self.pane_begin, fed, widest)
+        windows = time_windows(0, self.size, self.slide, self.closed, upto, self.panes, fed, widest)
         self.closed = upto
         points = rows.reshape(-1, len(self.structure.attributes)).T
         answered = self.structure.take(points, windows.first, windows.end)
         parts = list(self._told(answered, windows.number * self.slide, emission))
-        gone = int(np.searchsorted(self.pane_time, upto - self.size))  # the last windows answered hold the others
-        self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
+        self.panes.forget_before(upto - self.size)  # the last windows answered hold the others
         emitted = self._first_arrivals_of(Emitted.join(parts), emission)
         return emitted, self._seq_of(emitted.ordinal)
 
@@ -124,7 +142,7 @@ class CrowdTimeLane(CrowdLane):
         return self._first_arrivals_of(self._emit(query, np.full(len(query), self.closed), results, emission), emission)
 
     def _oldest(self) -> int:
-        return int(self.pane_begin[0]) if len(self.pane_begin) else self.structure.seen
+        return self.panes.oldest(self.structure.seen)
 
     # -- arrival numbers -----------------------------------------------------------------------------------------
 
@@ -150,16 +168,16 @@ class CrowdTimeLane(CrowdLane):
         return score, self._seq_of(ordinal)
 
     def needed(self, base: int = 0) -> np.ndarray:
-        if base == self._pushed[0] and base > 0:
-            return self._pushed[1]
-        return united([np.unique(self._live()), self.open.seqs(0)])
+        return self.live_rows(base, 0)
 
     def oldest_needed(self) -> int:
         return 0  # rows may be much older by arrival than by time
 
     def live_rows(self, base: int, seen: int) -> np.ndarray:
-        live = np.unique(self._live())
-        return united([live[live.searchsorted(base) :], self.open.seqs(base)])
+        if base == self._pushed[0] and base > 0:
+            return self._pushed[1]
+        live = self._live()
+        return united([np.unique(live[live >= base]), self.open.seqs(base)])
 
     def holds(self, seq: np.ndarray) -> np.ndarray:
         return np.isin(seq, self._live()) | np.isin(seq, self.open.seqs(0))
@@ -167,7 +185,7 @@ class CrowdTimeLane(CrowdLane):
     @property
     def nbytes(self) -> int:
         waiting = sum(column.nbytes for column in self.open.whole())
-        return self.structure.nbytes + self.seqs.nbytes + self.pane_time.nbytes + self.pane_begin.nbytes + waiting
+        return self.structure.nbytes + self.seqs.nbytes + self.panes.nbytes + waiting
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -175,12 +193,12 @@ class CrowdTimeLane(CrowdLane):
         header, arrays = super().save()
         time, seq, rows = self.open.whole()
         arrays |= {"open_time": time, "open_seq": seq, "open_rows": rows.reshape(-1, len(self.structure.attributes))}
-        arrays |= {"pane_time": self.pane_time, "pane_begin": self.pane_begin, "seqs": self._live()}
+        arrays |= self.panes.save() | {"seqs": self._live()}
         return {**header, "closed": self.closed, "last_time": self.last_time}, arrays
 
     @classmethod
     def saved(cls, members: int) -> dict[str, str]:
-        own = {"pane_time": "int64 panes", "pane_begin": "int64 panes", "seqs": "int64 live"}
+        own = HeldPanes.saved | {"seqs": "int64 live"}
         own |= {"open_time": "int64 open", "open_seq": "int64 open", "open_rows": "float64 open attributes"}
         return super().saved(members) | own
 
@@ -189,6 +207,6 @@ class CrowdTimeLane(CrowdLane):
         lane = cast(CrowdTimeLane, super().restored(places, header, arrays))
         lane.closed, lane.last_time = header["closed"], header["last_time"]
         lane.open.add(arrays["open_time"], arrays["open_seq"], arrays["open_rows"])
-        lane.pane_time, lane.pane_begin = arrays["pane_time"], arrays["pane_begin"]
+        lane.panes.restore(arrays)
         lane.seqs, lane.seqs_from = arrays["seqs"], lane._oldest()
         return lane

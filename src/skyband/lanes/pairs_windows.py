@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skyband.changes import Emitted
+from skyband.held_panes import HeldPanes
 from skyband.lanes.base import NEVER, Names, Place, Rows
 from skyband.lanes.pairs import NO_NAMES, PairLane
 from skyband.schedule import count_windows, cut_panes, in_order_of_end, time_windows
@@ -61,8 +62,7 @@ class PairTimeLane(PairLane):
         super().__init__(place, since)
         self.slide = place.slide
         self.open = OpenPairRows(len(self.older) + len(self.newer))
-        self.pane_time = np.zeros(0, np.int64)  # time of the first row of each pane that a coming window may hold
-        self.pane_begin = np.zeros(0, np.int64)  # its ordinal
+        self.panes = HeldPanes()  # that a coming window may hold
         self.closed = NEVER  # every window up to this end has been answered
         self.last_time = NEVER  # greatest time of a row that was not late
 
@@ -99,17 +99,15 @@ class PairTimeLane(PairLane):
         time, seq, sides, columns = self.open.take_before(upto)
         begin, self.fed = self.fed, self.fed + len(time)
         cuts = cut_panes(time, self.slide, [member.size for member in self.members])
-        self.pane_time = np.concatenate([self.pane_time, time[cuts]])
-        self.pane_begin = np.concatenate([self.pane_begin, begin + cuts])
+        self.panes.add(time[cuts], begin + cuts)
         parts = []
         for q, (m, since) in enumerate(zip(self.members, self.sinces, strict=True)):
-            held = time_windows(q, m.size, m.slide, self.closed, upto, self.pane_time, self.pane_begin, self.fed, m.emission)
+            held = time_windows(q, m.size, m.slide, self.closed, upto, self.panes, self.fed, m.emission)
             parts.append(held._replace(first=np.maximum(held.first, since)))
         self.closed = upto
         earliest = upto - max(member.size for member in self.members)
-        gone = int(np.searchsorted(self.pane_time, earliest))
-        self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
-        reach = int(self.pane_begin[0]) if len(self.pane_begin) else self.fed
+        self.panes.forget_before(earliest)
+        reach = self.panes.oldest(self.fed)
         older, newer = columns[: len(self.older)], columns[len(self.older) :]
         answered = self._answer(older, newer, sides, seq, in_order_of_end(parts), reach)
         self.texts.forget_before(earliest)
@@ -126,17 +124,16 @@ class PairTimeLane(PairLane):
         return {"fed": self.fed, "closed": self.closed, "last_time": self.last_time}
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        return {"pane_time": self.pane_time, "pane_begin": self.pane_begin, **self.open.arrays()}
+        return self.panes.save() | self.open.arrays()
 
     @classmethod
     def saved(cls, members: int) -> dict[str, str]:
         waiting = {"time": "int64 open", "seq": "int64 open", "sides": "uint8 open", "columns": "float64 columns open"}
-        panes = {"pane_time": "int64 panes", "pane_begin": "int64 panes"}
-        return super().saved(members) | panes | {f"open.{name}": text for name, text in waiting.items()}
+        return super().saved(members) | HeldPanes.saved | {f"open.{name}": text for name, text in waiting.items()}
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.fed, self.closed, self.last_time = header["fed"], header["closed"], header["last_time"]
-        self.pane_time, self.pane_begin = arrays["pane_time"], arrays["pane_begin"]
+        self.panes.restore(arrays)
         self.open.add(*(arrays[f"open.{name}"] for name in ("time", "seq", "sides", "columns")))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from skyband.algorithms import settled
 from skyband.formulas import Linear
-from skyband.lanes.base import Door, Place, Rows
+from skyband.lanes.base import Door, Member, Place, Rows
 from skyband.lanes.crowd import CrowdLane
 from skyband.query import RankedQuery
 from skyband.window import CountWindow
@@ -40,6 +40,9 @@ class ScoresLane(CrowdLane):
 
     def _attributes(self, place: Place) -> tuple[str, ...]:
         return ()
+
+    def _columns_of(self, one: Place | Member) -> tuple[str, ...]:
+        return ()  # scores are read, which may be callables
 
     def _score(self, place: Place) -> tuple[Linear, str]:
         assert place.door is not None

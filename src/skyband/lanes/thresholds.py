@@ -93,8 +93,9 @@ class ThresholdTimeLane(_Bounded, CrowdTimeLane):  # type: ignore[misc]
         return score, self._seq_of(ordinal)
 
     def needed(self, base: int = 0) -> np.ndarray:
-        let_in = np.unique(self._seq_of(self.structure.needed()))
-        return united([let_in[let_in.searchsorted(base) :], self.open.seqs(base)])
+        just_pushed = base == self._pushed[0] and base > 0  # such rows have no ordinals of earlier ones
+        let_in = self._seq_of(self.structure.needed(self._pushed[2] if just_pushed else 0))
+        return united([np.unique(let_in[let_in >= base]), self.open.seqs(base)])
 
     def _delete(self, ordinals: np.ndarray) -> Emitted:
         if len(ordinals) == 0:

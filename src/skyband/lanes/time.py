@@ -6,8 +6,9 @@ import numpy as np
 
 from skyband.algorithms.contract import Answers, Plan
 from skyband.changes import NO_EVENTS, Emitted
+from skyband.held_panes import HeldPanes
 from skyband.kernels.tables import Ceilings, Panes, Windows
-from skyband.lanes.base import NEVER, Place, Rows
+from skyband.lanes.base import NEVER, NO_ROW, Place, Rows
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.ranked import RankedLane
 from skyband.rows import united
@@ -23,13 +24,13 @@ class TimeLane(RankedLane):
     def __init__(self, place: Place, since: int) -> None:
         super().__init__(place, since)
         self.open = OpenRows()
-        self.pane_time = np.zeros(0, np.int64)  # time of the first row of each pane that a coming window may hold
-        self.pane_begin = np.zeros(0, np.int64)  # its ordinal
+        self.panes = HeldPanes()  # that a coming window may hold
         self.top_ordinal = np.zeros(0, np.int64)  # rows in a current top-k
         self.top_seq = np.zeros(0, np.int64)
         self.fed = 0  # ordinals given out
         self.closed = NEVER  # every window up to this end has been answered
         self.last_time = NEVER  # greatest time of a row that was not late, whether it can rank or not
+        self._pushed = (0, 0)  # the first row of the last push, and the first ordinal that one of its rows may have
 
     @property
     def slide(self) -> int:
@@ -52,6 +53,7 @@ class TimeLane(RankedLane):
         for member in self.members:
             member.count(len(rows.table), lates, nulls)
         self._hold(rows.times, rows.base, rows.scores(self.door), late)
+        self._pushed = (rows.base, self.fed)
         return self.close(rows.watermark)
 
     def _hold(self, time: np.ndarray, first_seq: int, scores: np.ndarray, late: np.ndarray | None) -> None:
@@ -86,11 +88,10 @@ class TimeLane(RankedLane):
         begin, self.fed = self.fed, self.fed + len(time)
         cuts = cut_panes(time, self.slide, [member.size for member in self.members])
         new_panes = time_panes(time[cuts], begin + cuts, self.members[0].size, self.slide)
-        self.pane_time = np.concatenate([self.pane_time, time[cuts]])
-        self.pane_begin = np.concatenate([self.pane_begin, begin + cuts])
+        self.panes.add(time[cuts], begin + cuts)
         windows = in_order_of_end(
             [
-                time_windows(q, m.size, m.slide, self.closed, upto, self.pane_time, self.pane_begin, self.fed, m.emission)
+                time_windows(q, m.size, m.slide, self.closed, upto, self.panes, self.fed, m.emission)
                 for q, m in enumerate(self.members)
             ]
         )
@@ -113,8 +114,7 @@ class TimeLane(RankedLane):
         top_ordinal = np.unique(self._in_tops())
         self.top_seq = self._resolve(top_ordinal, begin, seq)
         self.top_ordinal = top_ordinal
-        gone = int(np.searchsorted(self.pane_time, upto - self._widest))  # the last windows answered hold the others
-        self.pane_time, self.pane_begin = self.pane_time[gone:], self.pane_begin[gone:]
+        self.panes.forget_before(upto - self._widest)  # the last windows answered hold the others
         self.live.extend(begin, seq, scores, walk.places, self._reach())
         return emitted, resolved
 
@@ -144,21 +144,30 @@ class TimeLane(RankedLane):
 
     def _first_of(self, size: int) -> int:
         """The first row of the last window of that size."""
-        return int(np.append(self.pane_begin, self.fed)[np.searchsorted(self.pane_time, self.closed - size)])
+        return int(self.panes.first_row(np.array([self.closed - size]), self.fed)[0])
+
+    def _just_pushed(self) -> np.ndarray:
+        """Arrival numbers of live rows that were closed with the last push: those of it, and some that had waited."""
+        return self.live.since(self._pushed[1])[1]
 
     def _held(self) -> np.ndarray:
         """Arrival numbers of the rows in the last window of any query."""
         return self.live.since(self._first_of(max(member.size for member in self.members if member.active)))[1]
 
+    def oldest_held(self) -> int:
+        """The row that arrived first of those that an answer, the last or one to come, may hold."""
+        held = np.concatenate([self._held(), self.open.seqs(0), self.top_seq])
+        return int(held.min(initial=NO_ROW))
+
     def live_rows(self, base: int, seen: int) -> np.ndarray:
-        held = np.unique(self._held())
-        return united([held[held.searchsorted(base) :], self.open.seqs(base)])
+        held = self._just_pushed() if base == self._pushed[0] else self._held()
+        return united([np.unique(held[held >= base]), self.open.seqs(base)])
 
     def holds(self, seq: np.ndarray) -> np.ndarray:
         return np.isin(seq, self._held()) | np.isin(seq, self.open.seqs(0))
 
     def _reach(self) -> int:
-        return int(self.pane_begin[0]) if len(self.pane_begin) else self.fed
+        return self.panes.oldest(self.fed)
 
     def _resolve(self, ordinal: np.ndarray, begin: int, seq: np.ndarray) -> np.ndarray:
         """Arrival numbers of rows: new ones (from `begin` on) by `seq`, others live or in a top-k until now."""
@@ -176,8 +185,9 @@ class TimeLane(RankedLane):
         return self.top_seq[np.searchsorted(self.top_ordinal, ordinal)]
 
     def needed(self, base: int = 0) -> np.ndarray:
+        live = self._just_pushed() if base == self._pushed[0] else self.live.seqs(base)
         tops = self.top_seq[self.top_seq >= base]
-        return np.unique(np.concatenate([self.live.seqs(base), tops, self.open.seqs(base)]))
+        return np.unique(np.concatenate([live[live >= base], tops, self.open.seqs(base)]))
 
     def oldest_needed(self) -> int:
         return 0  # rows may be much older by arrival than by time
@@ -189,8 +199,7 @@ class TimeLane(RankedLane):
         waiting = dict(zip(("open_time", "open_seq", "open_score"), self.open.whole(), strict=True))
         return waiting | {
             "open_limit": np.array([self.open.limit]),
-            "pane_time": self.pane_time,
-            "pane_begin": self.pane_begin,
+            **self.panes.save(),
             "top_ordinal": self.top_ordinal,
             "top_seq": self.top_seq,
         }
@@ -198,10 +207,9 @@ class TimeLane(RankedLane):
     @classmethod
     def saved(cls, members: int) -> dict[str, str]:
         waiting = {"open_time": "int64 open", "open_seq": "int64 open", "open_score": "float64 open", "open_limit": "int64 1"}
-        panes = {"pane_time": "int64 panes", "pane_begin": "int64 panes"}
-        return super().saved(members) | waiting | panes | {"top_ordinal": "int64 tops", "top_seq": "int64 tops"}
+        return super().saved(members) | waiting | HeldPanes.saved | {"top_ordinal": "int64 tops", "top_seq": "int64 tops"}
 
     def _restore_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         self.open.restore(arrays["open_time"], arrays["open_seq"], arrays["open_score"], int(arrays["open_limit"][0]))
-        self.pane_time, self.pane_begin = arrays["pane_time"], arrays["pane_begin"]
+        self.panes.restore(arrays)
         self.top_ordinal, self.top_seq = arrays["top_ordinal"], arrays["top_seq"]

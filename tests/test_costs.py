@@ -1,0 +1,96 @@
+"""What a push must not cost: anything that grows with the window, or with the queries, when little has changed."""
+
+from __future__ import annotations
+
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import skyband as sb
+
+GENERATOR = np.random.default_rng(1)
+
+
+def rows(begin: int, count: int) -> dict[str, np.ndarray]:
+    x, y = GENERATOR.random((2, count))
+    at = np.arange(begin, begin + count)
+    return {"t": at, "id": at, "x": x, "y": y}
+
+
+def cost(monitor: sb.Monitor, filled: int, count: int) -> float:
+    """Seconds of a push of so many rows, most of the time, once the windows are full."""
+    for begin in range(0, filled, 20_000):
+        monitor.push(rows(begin, min(20_000, filled - begin)))
+    taken = []
+    for begin in range(filled, filled + 40 * count, count):
+        more = rows(begin, count)
+        start = process_time()
+        monitor.push(more)
+        taken.append(process_time() - start)
+    return float(np.median(taken))
+
+
+def scores(queries: int) -> list[Any]:
+    return [sb.linear({"x": 1.0, "y": at / 100}) for at in range(queries)]
+
+
+@pytest.mark.parametrize("queries", [1, 20])
+def test_a_row_costs_about_as_much_over_a_day_by_the_second_as_over_so_many_rows(queries: int) -> None:
+    taken, day = [], 86_400
+    for window in (sb.CountWindow(day, 1), sb.TimeWindow(day, 1)):
+        asked = [sb.TopK(name=f"q{at}", k=3, score=one, window=window) for at, one in enumerate(scores(queries))]
+        taken.append(cost(sb.Monitor(asked, time="t"), day, 1))
+    assert taken[1] < 8 * taken[0]
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_keyed_rows_that_stay_in_a_long_window_cost_nothing(bounded: bool) -> None:
+    taken = []
+    for size in (2000, 200_000):
+        given: dict[str, Any] = {"name": "q", "score": "x + y", "window": sb.TimeWindow(size, 100)}
+        query = sb.Threshold(above=1.99, **given) if bounded else sb.TopK(k=5, **given)
+        taken.append(cost(sb.Monitor([query], time="t", key="id"), size, 100))
+    assert taken[1] < 6 * taken[0]
+
+
+@pytest.mark.parametrize("window", [sb.CountWindow(200_000, 100), sb.TimeWindow(200_000, 100)])
+def test_which_new_rows_are_above_bounds_is_told_without_the_old_ones(window: sb.CountWindow | sb.TimeWindow) -> None:
+    asked = [sb.Threshold(name=f"q{at}", above=0.9, score=one, window=window) for at, one in enumerate(scores(20))]
+    monitor, taken = sb.Monitor(asked, time="t"), []
+    monitor.push(rows(0, 200_000))
+    monitor.push(rows(200_000, 100))
+    (lane,) = monitor._lanes
+    for base in (0, 200_000):
+        start = process_time()
+        for _ in range(5):
+            found = lane.needed(base)
+        taken.append(process_time() - start)
+        assert 0 < len(found) <= (200_100 if base == 0 else 100) and found[0] >= base
+    assert taken[1] < taken[0] / 5
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_one_query_that_comes_or_goes_costs_little_among_thousands(bounded: bool) -> None:
+    weights, window = GENERATOR.random((1510, 4)), sb.CountWindow(20_000, 200)
+
+    def query(at: int) -> sb.TopK | sb.Threshold:
+        given: dict[str, Any] = {"name": f"q{at}", "window": window}
+        given["score"] = sb.linear(dict(zip("abcd", weights[at].tolist(), strict=True)))
+        return sb.Threshold(above=float(0.9 * weights[at].sum()), **given) if bounded else sb.TopK(k=5, **given)
+
+    monitor = sb.Monitor([query(at) for at in range(1500)])
+    monitor.push(dict(zip("abcd", GENERATOR.random((4, 20_000)), strict=True)))
+    taken: dict[str, list[float]] = {"without": [], "with": []}
+    for at in range(10):
+        for change in taken:
+            more = dict(zip("abcd", GENERATOR.random((4, 200)), strict=True))
+            start = process_time()
+            if change == "with":
+                monitor.add(query(1500 + at))
+                monitor.cancel(f"q{100 * at}")
+            monitor.push(more)
+            taken[change].append(process_time() - start)
+    assert len(monitor._lanes) == 1
+    assert np.median(taken["with"]) < 8 * np.median(taken["without"])
