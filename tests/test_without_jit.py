@@ -38,6 +38,7 @@ for name in RANKED:
 
 
 ACROSS = """
+import math
 import random
 from across_harness import expected, feed, made, question
 
@@ -51,7 +52,9 @@ for name in ("sla", "eaa", "eaa-approximate", "eaa-estimate"):
         query = question(draw.randint(1, 4), size, draw.randint(1, size), streams, **more)
         sent = [(draw.randint(0, 40), draw.randint(-1, streams - 1), draw.randint(0, 20) / 20) for _ in range(300)]
         options = {"precision": 0.9} if name == "eaa-approximate" and seed % 2 else {}
-        algorithm = made(name, query, **options)
+        if seed % 3 == 0:
+            sent = [(o, x, draw.choice([v, v, v, math.inf])) for o, x, v in sent]
+        algorithm = made(name, query, 1.0 if seed % 3 else math.inf, **options)
         found = feed(algorithm, query, sent, (1, 2, 50, 51, 200))
         algorithm.check_invariants()
         assert name.startswith("eaa-") or found == expected(query, sent), (name, seed)

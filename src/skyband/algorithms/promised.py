@@ -100,6 +100,10 @@ class PromisedInstances(Guessing):
         tally *= min(_FADING**passed, _LONG * telling(lost) / max(tally[DISTINCT], 1.0))
 
     @property
+    def learns_from_windows(self) -> bool:
+        return self.precision is not None
+
+    @property
     def estimated_precision(self) -> float | None:
         """The share of the ranks that are right, as far as witnesses tell; None: they cannot, or nobody asked."""
         tally = self.worth.tally
