@@ -31,9 +31,7 @@ def test_a_memory_is_kept_to_and_enough_of_it_is_exact(more: dict[str, Any]) -> 
     half.check_invariants()
 
 
-@given(
-    st.integers(5, 80), st.sampled_from([1, 2, None]), st.integers(1, 50), st.sampled_from(SELDOM), st.integers(0, 99)
-)
+@given(st.integers(5, 80), st.sampled_from([1, 2, None]), st.integers(1, 50), st.sampled_from(SELDOM), st.integers(0, 99))
 @settings(max_examples=40)
 def test_a_memory_is_never_exceeded(
     memory: int, repeats: int | None, slide: int, seldom: tuple[float, float], seed: int
@@ -124,8 +122,8 @@ def test_answers_depend_on_the_rows_alone(options: dict[str, Any], timed: bool) 
             for begin in range(0, len(obj), step):
                 part = slice(begin, begin + step)
                 monitor.push({"key": obj[part], "stream": stream[part], "value": value[part], "time": time[part]})
-            stats = monitor.stats("q")
-            found.append([monitor.top("q").to_pylist(), *(stats.get(what) for what in ("candidates", "threshold", "precision_estimated"))])
+            told = [monitor.stats("q").get(what) for what in ("candidates", "threshold", "precision_estimated")]
+            found.append([monitor.top("q").to_pylist(), *told])
     assert all(one == found[0] for one in found)
 
 
