@@ -83,11 +83,11 @@ def test_a_monitor_shows_no_more_than_the_memory() -> None:
 
 
 def test_what_promises_most_is_kept() -> None:
-    """With half the instances that the paper's estimate holds when it is told to be bold, this one is right more often."""
+    """With six tenths of the instances that the paper's estimate holds when told to be bold, this one is right more often."""
     query = question(5, 600, 20, 3, repeats=1)
     bold = made("eaa-estimate", query, margin=-0.3)
     by_margin = right(bold, query, SENT, 40)
-    kept = made("eaa-approximate", query, memory=bold.candidates // 2)
+    kept = made("eaa-approximate", query, memory=bold.candidates * 6 // 10)
     assert right(kept, query, SENT, 40) > by_margin
 
 
@@ -106,7 +106,9 @@ def test_what_is_kept_depends_on_the_tuples_alone(cuts: list[int], options: dict
     assert cut == found and parts.instances() == whole.instances() and parts.figures() == whole.figures()
 
 
-@pytest.mark.parametrize("options", [{"precision": 0.8}, {"algorithm": "eaa-approximate(memory=30)"}])
+@pytest.mark.parametrize(
+    "options", [{"precision": 0.8}, {"algorithm": "eaa-approximate"}, {"algorithm": "eaa-approximate(memory=30)"}]
+)
 @pytest.mark.parametrize("timed", [False, True])
 def test_answers_depend_on_the_rows_alone(options: dict[str, Any], timed: bool) -> None:
     """Not on how they are cut into pushes, nor on what is to be told of them: every window answered tells of ranks."""
@@ -168,6 +170,23 @@ def test_a_precision_asked_for_is_reached_and_reported(precision: float, known: 
     assert figures["threshold"] > 0.0 and "margin" not in figures
     assert figures["sketch_bytes"] < 250_000
     algorithm.check_invariants()
+
+
+@pytest.mark.parametrize("options", [{}, {"memory": 64}, {"memory": 120}, {"memory": 240}])
+@pytest.mark.parametrize("recent", [30, 400])
+def test_what_is_lost_is_told_though_nothing_was_asked(options: dict[str, Any], recent: int) -> None:
+    """By one stream whose objects come again soon, and one where many are missed."""
+    query, sent = question(10, 600, 20, 3, repeats=1), sent_by(3, 9000, 0.5, recent, 2)
+    algorithm = made("eaa-approximate", query, **options)
+    reached = right(algorithm, query, sent, 100)
+    assert reached - 0.2 < algorithm.figures()["precision_estimated"] < reached + 0.15
+    algorithm.check_invariants()
+
+
+def test_a_memory_hardly_larger_than_k_has_no_place_for_witnesses() -> None:
+    algorithm = made("eaa-approximate", question(5, 100, 10, 3, repeats=1), memory=5)
+    feed(algorithm, question(5, 100, 10, 3, repeats=1), SENT)
+    assert algorithm.figures()["precision_estimated"] is None
 
 
 def test_who_asks_for_less_holds_less() -> None:
@@ -235,14 +254,15 @@ def test_witnesses_far_below_the_threshold_are_fewer_and_count_for_more() -> Non
     assert all(across_witness.is_witness(life, 0) for life in range(64_000) if across_witness.is_witness(life, 3))
 
 
-def test_the_monitor_says_which_precision_was_reached() -> None:
+@pytest.mark.parametrize("options", [{"precision": 0.8}, {"algorithm": "eaa-approximate(memory=60)"}])
+def test_the_monitor_says_which_precision_was_reached(options: dict[str, Any]) -> None:
     query = sb.TopKAcross(
         name="q", k=5, key="key", stream="stream", value="value", streams=(0, 1, 2), window=sb.CountWindow(300, 10),
-        repeats=1, precision=0.8,
+        repeats=1, **options,
     )  # fmt: skip
     monitor = sb.Monitor([query])
     obj, stream, value = (list(column) for column in zip(*sent_by(3, 6000, 0.5, 30, 2), strict=True))
     result = monitor.push({"key": obj, "stream": stream, "value": value})
     said = json.loads(result.schema.metadata[PRECISION])
     assert said == {"q": monitor.stats("q")["precision_estimated"]} and 0.7 < said["q"] <= 1.0
-    assert monitor.stats("q")["algorithm"] == "eaa-approximate"
+    assert monitor.stats("q")["algorithm"].startswith("eaa-approximate")

@@ -158,7 +158,7 @@ class Across(ABC):
 
     @property
     def estimated_precision(self) -> float | None:
-        """The share of the ranks that are right, as far as can be told; None: all, or nobody asked."""
+        """The share of the ranks that are right, as far as can be told; None: all, or it cannot."""
         return None
 
     @abstractmethod

@@ -175,7 +175,7 @@ def promise_of(held, objects, at, reach, now, size, rule, promises):
 
 
 @lean
-def _nth_smallest(values, count, n):
+def nth_smallest(values, count, n):
     """The value that would be at place n if the first `count` were sorted; they are moved about."""
     low, high = 0, count - 1
     while low < high:
@@ -196,27 +196,6 @@ def _nth_smallest(values, count, n):
         else:
             break
     return values[n]
-
-
-@lean
-def forget_least(held, objects, first, stop, reach, now, size, rule, promises):
-    """Of the instances in the places [first, stop) that are not pruned (best is NaN), prune those that promise least until no
-    more than allowed are left."""
-    count, worth = 0, promises.worth
-    for at in range(first, stop):
-        if held.best[at] == held.best[at]:
-            worth[0, at] = worth[1, count] = promise_of(held, objects, at, reach, now, size, rule, promises)
-            count += 1
-    surplus = count - (promises.most - promises.spare)
-    if surplus <= 0:
-        return
-    cut = _nth_smallest(worth[1], count, surplus)
-    for ties in range(2):  # those below the cut, then, the oldest first, those at it
-        for at in range(first, stop):
-            is_least = worth[0, at] < cut or (ties == 1 and surplus > 0 and worth[0, at] == cut)
-            if held.best[at] == held.best[at] and is_least:
-                held.best[at] = np.nan
-                surplus -= 1
 
 
 @lean
