@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,6 +89,16 @@ def sent_by(streams: int, rows: int, share: float, recent: int, seed: int) -> li
         known[x].add(obj)
         sent.append((obj, int(x), float(value)))
     return sent
+
+
+SELDOM = ((0.0, 1.0), (0.001, math.inf), (0.01, math.inf), (0.2, math.inf), (0.05, 1.5e308))
+
+
+def values_with(generator: np.random.Generator, rows: int, seldom: tuple[float, float]) -> np.ndarray:
+    """Values between 0 and 1, of which a share is another: one of SELDOM, infinite, or so large that sums of it are."""
+    share, other = seldom
+    values: np.ndarray = np.where(generator.random(rows) < share, other, generator.random(rows))
+    return values
 
 
 SENT = sent_by(3, 2500, 0.5, 30, 1)

@@ -56,7 +56,7 @@ def scenarios(draw: st.DrawFn) -> tuple[Any, ...]:
         kind = draw(st.sampled_from(["count", "time"]))
         repeats = draw(st.sampled_from([None, 1, 2]))
         combine = draw(st.sampled_from(["sum", "mean", "max", {"north": 0.5, "south": 2.0, "west": 0.0}]))
-        algorithm = draw(st.sampled_from(["sla", "eaa", "auto"]))
+        algorithm = draw(st.sampled_from(["sla", "eaa", "across-oracle", "auto"]))
         aggregate = draw(st.sampled_from(["sum", "max"] if algorithm == "eaa" and repeats != 1 else ["sum", "max", "latest"]))
         emit = draw(st.sampled_from(["changes", "snapshots", "arrivals", "none"]))
         ranges = draw(st.sampled_from([None, (0, 1)]))
@@ -98,7 +98,7 @@ def test_the_monitor_says_what_the_reference_says(scenario: tuple[Any, ...]) -> 
             assert (monitor.stats(name)["late"], monitor.stats(name)["nulls"]) == (standing.late, standing.nulls)
 
 
-@pytest.mark.parametrize("algorithm", ["sla", "eaa", "eaa-approximate", "eaa-estimate(margin=0.3)"])
+@pytest.mark.parametrize("algorithm", ["across-oracle", "sla", "eaa", "eaa-approximate", "eaa-estimate(margin=0.3)"])
 def test_many_pushes_are_one_push(algorithm: str) -> None:
     generator = np.random.default_rng(3)
     rows = 3000
@@ -246,7 +246,7 @@ def test_keys_of_any_kind_come_back_as_they_were(keys: pa.Array) -> None:
 
 
 def test_keys_no_longer_in_the_window_are_forgotten() -> None:
-    for algorithm in ("sla", "eaa", "eaa-approximate", "eaa-estimate"):
+    for algorithm in ("across-oracle", "sla", "eaa", "eaa-approximate", "eaa-estimate"):
         monitor = sb.Monitor([ask(sb.CountWindow(100, 10), algorithm=algorithm, ranges=(0, 1), repeats=1)])
         generator = np.random.default_rng(1)
         for push in range(60):

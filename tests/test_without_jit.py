@@ -38,20 +38,23 @@ for name in RANKED:
 
 
 ACROSS = """
+import math
 import random
 from across_harness import expected, feed, made, question
 
 assert __import__("numba").config.DISABLE_JIT
-for name in ("sla", "eaa", "eaa-approximate", "eaa-estimate"):
+for name in ("across-oracle", "sla", "eaa", "eaa-approximate", "eaa-estimate"):
     for seed in range(12):
         draw = random.Random(seed)
         size, streams, repeats = draw.randint(1, 60), draw.randint(1, 4), draw.choice([None, 1, 2])
-        kinds = ["sum", "max"] + ["latest"] * (name == "sla" or repeats == 1)
+        kinds = ["sum", "max"] + ["latest"] * (name in ("sla", "across-oracle") or repeats == 1)
         more = {"aggregate": draw.choice(kinds), "repeats": repeats, "combine": draw.choice(["sum", "mean", "max"])}
         query = question(draw.randint(1, 4), size, draw.randint(1, size), streams, **more)
         sent = [(draw.randint(0, 40), draw.randint(-1, streams - 1), draw.randint(0, 20) / 20) for _ in range(300)]
         options = {"precision": 0.9} if name == "eaa-approximate" and seed % 2 else {}
-        algorithm = made(name, query, **options)
+        if seed % 3 == 0:
+            sent = [(o, x, draw.choice([v, v, v, math.inf])) for o, x, v in sent]
+        algorithm = made(name, query, 1.0 if seed % 3 else math.inf, **options)
         found = feed(algorithm, query, sent, (1, 2, 50, 51, 200))
         algorithm.check_invariants()
         assert name.startswith("eaa-") or found == expected(query, sent), (name, seed)
@@ -60,7 +63,7 @@ for name in ("sla", "eaa", "eaa-approximate", "eaa-estimate"):
 
 
 def test_every_algorithm_across_streams_as_plain_python() -> None:
-    assert _as_plain_python(ACROSS) == ["sla", "eaa", "eaa-approximate", "eaa-estimate"]
+    assert _as_plain_python(ACROSS) == ["across-oracle", "sla", "eaa", "eaa-approximate", "eaa-estimate"]
 
 
 def test_every_algorithm_as_plain_python() -> None:

@@ -46,7 +46,7 @@ class TopKAcross:
     repeats    of an object's rows in one stream only the first so many count, the others are counted and left out; None:
                all count
     precision  the share of the answers that should be right, on average; None asks for exact answers
-    emit, algorithm   as for `TopK`; algorithms "sla", "eaa", "eaa-approximate" and "eaa-estimate"
+    emit, algorithm   as for `TopK`; algorithms "sla", "eaa", "eaa-approximate", "eaa-estimate" and "across-oracle"
     """
 
     name: str
@@ -184,8 +184,8 @@ class TopKAcross:
         named, options = settled(self.settled_algorithm)
         if named.family != "across":
             raise QueryError(
-                f"{self.algorithm!r} does not rank objects across streams; use 'sla', 'eaa', 'eaa-approximate', 'eaa-estimate' "
-                "or 'auto'"
+                f"{self.algorithm!r} does not rank objects across streams; use 'sla', 'eaa', 'eaa-approximate', "
+                "'eaa-estimate', 'across-oracle' or 'auto'"
             )
         if self.precision is not None and named.exact:
             raise QueryError(f"precision={self.precision!r} asks for an approximate answer and {self.algorithm!r} is exact")
@@ -198,7 +198,7 @@ class TopKAcross:
                 raise QueryError(
                     f"memory={options['memory']} instances cannot hold the best {self.k} objects; ask for at least {self.k}"
                 )
-        if named.name != "sla" and self.aggregate == "latest" and self.repeats != 1:
+        if named.name not in ("sla", "across-oracle") and self.aggregate == "latest" and self.repeats != 1:
             raise QueryError(
                 f"aggregate='latest' lets a later row lower a score, and {self.algorithm!r} relies on scores that only grow; "
                 "use algorithm='sla', or repeats=1, or aggregate 'sum' or 'max'"

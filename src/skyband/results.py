@@ -24,7 +24,7 @@ BOUNDS = b"skyband.missed_at_most"
 most, on average over streams in random order; JSON, by name."""
 
 PRECISION = b"skyband.precision_estimated"
-"""The same for queries that ask for a precision: the share of the answers that are right, as far as can be told."""
+"""The same for `eaa-approximate`: the share of the answers that are right, as far as can be told."""
 
 
 class ResultTable:

@@ -119,6 +119,7 @@ TABLE: tuple[Entry, ...] = (
     _TSL,
     _spatial("cpm", "TODS15 2 (CPM/w)", "tma", "a distance score"),
     _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
+    _across("across-oracle", "definition", "across_oracle:AcrossOracle"),
     _across("sla", "CIKM09 3.1", "sla:SortedLists"),
     _across("eaa", "CIKM09 3.2", "eaa:Instances"),
     _across("eaa-approximate", "CIKM09 4 (aim)", "promised:PromisedInstances", exact=False, settable=("memory",)),

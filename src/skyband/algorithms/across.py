@@ -152,8 +152,13 @@ class Across(ABC):
         """Tuples that counted for nothing, being too many of their object and stream."""
 
     @property
+    def learns_from_windows(self) -> bool:
+        """Does what is held depend on the windows answered? Then it is to be asked about all of them."""
+        return False
+
+    @property
     def estimated_precision(self) -> float | None:
-        """The share of the ranks that are right, as far as can be told; None: all, or nobody asked."""
+        """The share of the ranks that are right, as far as can be told; None: all, or it cannot."""
         return None
 
     @abstractmethod

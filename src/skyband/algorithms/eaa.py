@@ -40,7 +40,7 @@ from skyband.layout import grows
 _FIRST_ROOM = 64
 _HELD = ("ordinal", "obj", "current", "best", "values", "older", "least", "doubted")
 _FLOORS = ("floor_time", "floor_obj", "floor")
-NOBODY = Witnesses(0, np.zeros(TALLY))
+NOBODY = Witnesses(0, 0, np.zeros(TALLY))
 _FORGOTTEN = (np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(2), np.zeros((2, 1)))
 NOTHING = Promises(0, 0, 0, np.zeros(1), np.zeros(1, np.int64), no_outlook(no_returns(1, True)), *_FORGOTTEN)
 CERTAIN = Guess(0, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), NOBODY, NOTHING)

@@ -8,19 +8,19 @@ grow with the window. An object may be missed, or stand lower than it should, bu
 
 Which promise is too little is one threshold. It is the same for all streams if nothing else is said; given a memory, a number
 of instances, it is what the least of so many promise, and there are never more when anyone looks, as a tuple that makes one too
-many makes room for itself and a 32nd of the memory. Asked for a precision, it finds out by itself how bold it may be: one
-object in eight, a witness, is pruned only where that is certain (far below the threshold fewer are kept, and count for more).
-What those that rank had promised before tells of every threshold what share of the ranks it would lose
-(`kernels.across_witness`), and the largest that loses no more than asked is taken whenever chances are estimated: down at
-once, up by and by, as what was lost shows only when it would have ranked. Until enough instances have ranked to tell, it is as
-careful as nearly every stream needs.
+many makes room for itself and a 32nd of the memory. How much it loses is told by witnesses, one object in eight, which are
+pruned only where that is certain (far below the threshold fewer are kept, and count for more; of a memory they have an eighth
+at most, none where it is hardly larger than k). What those that rank had promised before tells of every threshold what share of
+the ranks it would lose (`kernels.across_witness`). Asked for a precision, it finds out by itself how bold it may be: the
+largest that loses no more than asked is taken whenever chances are estimated: down at once, up by and by, as what was lost
+shows only when it would have ranked. Until enough instances have ranked to tell, it is as careful as nearly every stream needs.
 
 An object is forgotten with its last instance where every tuple counts; where only the first `repeats` do, its counts are kept
 while it is in the window, as `eaa` does.
 
 Paper: CIKM09 4, whose aim it shares; promises, the memory and the precision asked for are ours. Guarantee: none for one answer;
-the precision reached is estimated and reported where one was asked for. Cost and memory: as `eaa`, with an instance set that
-does not grow with the window where objects come again within some time of their own, or as large as it may be; the sample.
+the precision reached is estimated and reported. Cost and memory: as `eaa`, with an instance set that hardly grows with the
+window where objects come again within some time of their own, or as large as it may be; the sample.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skyband.algorithms.across import AcrossPlan
-from skyband.algorithms.eaa import NOBODY
 from skyband.algorithms.guessing import Guessing
 from skyband.errors import QueryError
 from skyband.kernels import across_instances as kernel
@@ -80,8 +79,18 @@ class PromisedInstances(Guessing):
         threshold, tally, ranking, raised, filled = self.worth
         sets, outlook, room = self.returns.sets, self.outlook, np.zeros((2, len(self.held.ordinal)))
         promises = Promises(1, memory, memory // _SPARE, threshold, sets, outlook, ranking, raised, filled, room)
-        witnesses = NOBODY if self.precision is None else Witnesses(1, tally)
+        witnesses = Witnesses(int(self._witnessed), self._places, tally)
         self.guess = Guess(1, self.high, none, self.high, np.ones(1), witnesses, promises)
+
+    @property
+    def _places(self) -> int:
+        """Of the memory, those for witnesses: the best k and what is made free have theirs, too."""
+        memory = self.memory or 0
+        return max(min(memory // ONE_IN, memory - memory // _SPARE - self.plan.k), 0)
+
+    @property
+    def _witnessed(self) -> bool:
+        return self.memory is None or self._places > 0
 
     def _estimate(self, first: int, now: int, passed: float) -> None:
         waiting, unit = samples.waiting(self.sample, self.returns, first, now)
@@ -89,7 +98,9 @@ class PromisedInstances(Guessing):
         for counted in (self.returns.gaps, self.returns.streams):
             counted *= np.exp(-passed)
         self.worth.filled[ENOUGH] = -1.0
-        if self.precision is not None:
+        if self.precision is None:
+            self.worth.tally[:] *= _FADING**passed
+        else:
             self._adapt(self.precision, passed)
 
     def _adapt(self, wanted: float, passed: float) -> None:
@@ -100,20 +111,20 @@ class PromisedInstances(Guessing):
         tally *= min(_FADING**passed, _LONG * telling(lost) / max(tally[DISTINCT], 1.0))
 
     @property
+    def learns_from_windows(self) -> bool:
+        return True
+
+    @property
     def estimated_precision(self) -> float | None:
-        """The share of the ranks that are right, as far as witnesses tell; None: they cannot, or nobody asked."""
+        """The share of the ranks that are right, as far as witnesses tell; None: they cannot yet."""
         tally = self.worth.tally
-        if self.precision is None or tally[DISTINCT] < _ENOUGH:
+        if not self._witnessed or tally[DISTINCT] < _ENOUGH:
             return None
         return float(1.0 - (1.0 - 1.0 / ONE_IN) * tally[LOST] / tally[RANKED])
 
     def figures(self) -> dict[str, Any]:
-        found = super().figures()
-        if self.memory is None:
-            found["threshold"] = float(self.worth.threshold[0])
-        if self.precision is not None:
-            found["precision_estimated"] = self.estimated_precision
-        return found
+        found = super().figures() | {"precision_estimated": self.estimated_precision}
+        return found if self.memory is not None else found | {"threshold": float(self.worth.threshold[0])}
 
     def _made_for(self) -> dict[str, Any]:
         return super()._made_for() | {"precision": self.precision, "memory": self.memory}

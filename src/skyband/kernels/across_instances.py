@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.across_promise import forget_least, objects_above, refill, stand_on_instances
+from skyband.kernels.across_promise import objects_above, refill, stand_on_instances
 from skyband.kernels.across_tables import (
     ANY_NUMBER,
     LARGEST,
@@ -24,7 +24,7 @@ from skyband.kernels.across_tables import (
     place_of_object,
     remove_ranked,
 )
-from skyband.kernels.across_witness import count_ranked, forget_unpromising
+from skyband.kernels.across_witness import count_ranked, forget_least, forget_unpromising
 from skyband.kernels.across_worth import best_of, guess_of
 from skyband.kernels.jit import lean, tiny
 from skyband.kernels.order import outranks
@@ -196,7 +196,7 @@ def sweep(held, objects, rule, guess):
     if promises.on:
         refill(promises, held.level, size, rule)
         if promises.most > 0:
-            forget_least(held, objects, first, stop, reach, now, size, rule, promises)
+            forget_least(held, objects, first, stop, reach, now, size, rule, promises, guess.witnesses)
         else:
             forget_unpromising(held, objects, first, stop, reach, now, size, rule, promises, guess.witnesses)
     for at in range(stop):

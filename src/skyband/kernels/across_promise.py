@@ -22,10 +22,11 @@ from skyband.kernels.across_returns import QUANTILES, Outlook, class_after, clas
 from skyband.kernels.across_tables import LARGEST, MAX, MEAN
 from skyband.kernels.jit import lean, tiny
 
-GRID = 64  # scores of the table, from 0 to the best there is
+GRID = 64  # scores of the table, from 0 to the best finite one there is; the last place is for all that score as much or more
 SIGHT = 2  # times k: ranks beyond k that are told apart
 _MOMENTS = 6  # of an instance's time that are looked at
 _CHANGED = 1.0 / 64.0  # by so large a share the score at the rank k may change before the table is worked out anew
+_LARGEST = np.finfo(np.float64).max
 TOP, ENOUGH = 0, 1  # places in Promises.filled
 
 
@@ -40,13 +41,15 @@ class Promises(NamedTuple):
     outlook: Outlook
     ranking: np.ndarray  # float64 [classes, GRID]: the share of its time that an object ranks, just seen; of class 0: as it is
     raised: np.ndarray  # float64 [classes, GRID]: the same, of one just about to be seen again
-    filled: np.ndarray  # float64 [2]: the best score and that at the rank k, for which this was worked out
+    filled: np.ndarray  # float64 [2]: the best score and that at the rank k, for which this was worked out; both finite
     worth: np.ndarray  # float64 [2, instances]: room; before: how many newer objects outrank it
 
 
 @tiny
 def _looked_up(table, which, score, top):
-    place = min(score / top, 1.0) * (GRID - 1)
+    if score >= top:  # infinite ones, too
+        return table[which, GRID - 1]
+    place = score / top * (GRID - 1)
     low = min(int(place), GRID - 2)
     return table[which, low] + (place - low) * (table[which, low + 1] - table[which, low])
 
@@ -97,14 +100,29 @@ def _with(score, value, streams, rule):
 
 
 @lean
+def _best_finite(level, size):
+    """The best finite score above 0; 1 where there is none."""
+    at = 0
+    while at < size and level[at] == np.inf:
+        at += 1
+    return level[at] if at < size and level[at] > 0.0 else 1.0
+
+
+@tiny
+def _score_at_k(level, size, k):
+    """The score at the rank k; an infinite one counts as the largest finite one, so that it can be compared by differences."""
+    return min(level[k - 1], _LARGEST) if size >= k else 0.0
+
+
+@lean
 def _fill(promises, level, size, rule):
     """Work out what scores are worth."""
     outlook, ranking = promises.outlook, promises.ranking
     (classes, streams), sets = outlook.share.shape, promises.sets[0]
-    top = level[0] if size > 0 and level[0] > 0.0 else 1.0
-    promises.filled[TOP], promises.filled[ENOUGH] = top, level[rule.k - 1] if size >= rule.k else 0.0
+    top = _best_finite(level, size)
+    promises.filled[TOP], promises.filled[ENOUGH] = top, _score_at_k(level, size, rule.k)
     for i in range(GRID):
-        above = objects_above(level, size, top * i / (GRID - 1))
+        above = objects_above(level, size, top * (i / (GRID - 1)) if i < GRID - 1 else np.inf)
         ranking[0, i] = _share_ranked(rule.k, 0, above, above, 0.0)
     for c in range(classes - 1, 0, -1):
         for i in range(GRID):
@@ -117,7 +135,7 @@ def _fill(promises, level, size, rule):
                 if outlook.share[c, x] > 0.0:
                     after = class_after(sets, c, x)
                     for q in range(QUANTILES):
-                        score = _with(top * i / (GRID - 1), outlook.value[x, q], streams, rule)
+                        score = _with(top * (i / (GRID - 1)), outlook.value[x, q], streams, rule)
                         total += outlook.share[c, x] * _looked_up(ranking, after, score, top)
             promises.raised[c, i] = total / QUANTILES
             ranking[c, i] = outlook.chance[c] * total / QUANTILES + (1.0 - outlook.chance[c]) * ranking[0, i]
@@ -126,8 +144,8 @@ def _fill(promises, level, size, rule):
 @lean
 def refill(promises, level, size, rule):
     """Work out anew what scores are worth, if that has changed; `size` objects stand in `level`, best first."""
-    enough, filled = level[rule.k - 1] if size >= rule.k else 0.0, promises.filled
-    if abs(enough - filled[ENOUGH]) > _CHANGED * filled[ENOUGH] or (size > 0 and level[0] > filled[TOP]):
+    enough, filled = _score_at_k(level, size, rule.k), promises.filled
+    if abs(enough - filled[ENOUGH]) > _CHANGED * filled[ENOUGH] or _best_finite(level, size) > filled[TOP]:
         _fill(promises, level, size, rule)
 
 
@@ -157,7 +175,7 @@ def promise_of(held, objects, at, reach, now, size, rule, promises):
 
 
 @lean
-def _nth_smallest(values, count, n):
+def nth_smallest(values, count, n):
     """The value that would be at place n if the first `count` were sorted; they are moved about."""
     low, high = 0, count - 1
     while low < high:
@@ -178,27 +196,6 @@ def _nth_smallest(values, count, n):
         else:
             break
     return values[n]
-
-
-@lean
-def forget_least(held, objects, first, stop, reach, now, size, rule, promises):
-    """Of the instances in the places [first, stop) that are not pruned (best is NaN), prune those that promise least until no
-    more than allowed are left."""
-    count, worth = 0, promises.worth
-    for at in range(first, stop):
-        if held.best[at] == held.best[at]:
-            worth[0, at] = worth[1, count] = promise_of(held, objects, at, reach, now, size, rule, promises)
-            count += 1
-    surplus = count - (promises.most - promises.spare)
-    if surplus <= 0:
-        return
-    cut = _nth_smallest(worth[1], count, surplus)
-    for ties in range(2):  # those below the cut, then, the oldest first, those at it
-        for at in range(first, stop):
-            is_least = worth[0, at] < cut or (ties == 1 and surplus > 0 and worth[0, at] == cut)
-            if held.best[at] == held.best[at] and is_least:
-                held.best[at] = np.nan
-                surplus -= 1
 
 
 @lean

@@ -6,7 +6,8 @@ tell of every threshold at once what share of the ranks it would lose, and the b
 without being tried. While nothing is forgotten, every object is a witness.
 
 Most instances promise next to nothing. So that they do not fill the memory, of those that fall far below the threshold only
-every second, fourth or eighth witness's are kept, and stand for as many.
+every second, fourth or eighth witness's are kept, and stand for as many; of a memory that is given they take an eighth, and are
+as few as fit.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.across_promise import promise_of
+from skyband.kernels.across_promise import nth_smallest, promise_of
 from skyband.kernels.jit import lean, tiny
 
 STEPS = 64  # thresholds that are told apart, four for each halving of the promise
@@ -30,20 +31,23 @@ TALLY = STEPS + 3
 
 ONE_IN = 8  # objects is a witness
 DEEPEST = 3  # of witnesses' instances far below the threshold one in 2^depth is kept
+_BOTTOM = 24  # no witness is so deep
+_TOO_LITTLE = -1.0  # in Promises.worth
 _DEPTH = 2  # bits of Instances.doubted from this one on: how deep it has been
 
 
 class Witnesses(NamedTuple):
     """What witnesses tell."""
 
-    on: int  # 0: nobody asked for a precision
+    on: int  # 0: there are none
+    places: int  # of a memory, that are theirs
     tally: np.ndarray  # float64 [TALLY]: first, ranks of instances by the least they had promised before
 
 
 @tiny
 def is_witness(life, depth):
     """One life in so many, chosen at random but the same way every time."""
-    return ((life & 0xFFFFFFFF) * 1640531527 >> 20) & ((ONE_IN << depth) - 1) == 0
+    return depth < _BOTTOM and ((life & 0xFFFFFFFF) * 1640531527 >> 20) & ((ONE_IN << depth) - 1) == 0
 
 
 @tiny
@@ -73,11 +77,59 @@ def forget_unpromising(held, objects, first, stop, reach, now, size, rule, promi
             promise = promise_of(held, objects, at, reach, now, size, rule, promises)
             held.least[at] = min(held.least[at], promise)
             if promise < threshold:
-                depth = max(np.int64(held.doubted[at]) >> _DEPTH, depth_of(promise, threshold))
-                if witnesses.on and is_witness(objects.life[held.obj[at]], depth):
-                    held.doubted[at] = (held.doubted[at] & 2) | 1 | (depth << _DEPTH)
-                else:
-                    held.best[at] = np.nan
+                _doubt(held, objects, at, depth_of(promise, threshold), witnesses.on)
+
+
+@lean
+def forget_least(held, objects, first, stop, reach, now, size, rule, promises, witnesses):
+    """Of the instances in the places [first, stop) that are not pruned (best is NaN), prune those that promise least until no
+    more than allowed are left, of which some places are witnesses': as deep that no more are taken."""
+    count, worth = 0, promises.worth
+    for at in range(first, stop):
+        if held.best[at] == held.best[at]:
+            worth[0, at] = worth[1, count] = promise_of(held, objects, at, reach, now, size, rule, promises)
+            held.least[at] = min(held.least[at], worth[0, at])
+            count += 1
+    surplus = count - (promises.most - promises.spare)
+    if surplus <= 0:
+        return
+    surplus += witnesses.places
+    cut = nth_smallest(worth[1], count, surplus)
+    for ties in range(2):  # those below the cut, then, the oldest first, those at it
+        for at in range(first, stop):
+            is_least = worth[0, at] < cut or (ties == 1 and surplus > 0 and worth[0, at] == cut)
+            if held.best[at] == held.best[at] and worth[0, at] >= 0.0 and is_least:
+                worth[0, at] = _TOO_LITTLE
+                surplus -= 1
+    depth = _depth_for(held, objects, first, stop, worth, witnesses.places)
+    for at in range(first, stop):
+        if held.best[at] == held.best[at] and worth[0, at] == _TOO_LITTLE:
+            _doubt(held, objects, at, depth, witnesses.on)
+
+
+@lean
+def _depth_for(held, objects, first, stop, worth, places):
+    """The least depth of which no more witnesses are among those that promise too little than there are places."""
+    depth = 0
+    while depth < _BOTTOM:
+        count = 0
+        for at in range(first, stop):
+            if held.best[at] == held.best[at] and worth[0, at] == _TOO_LITTLE:
+                count += is_witness(objects.life[held.obj[at]], max(np.int64(held.doubted[at]) >> _DEPTH, depth))
+        if count <= places:
+            break
+        depth += 1
+    return depth
+
+
+@tiny
+def _doubt(held, objects, at, depth, witnessing):
+    """Prune an instance that promises too little, or keep it as a witness's, of its depth at least."""
+    depth = max(np.int64(held.doubted[at]) >> _DEPTH, depth)
+    if witnessing and is_witness(objects.life[held.obj[at]], depth):
+        held.doubted[at] = (held.doubted[at] & 2) | 1 | (depth << _DEPTH)
+    else:
+        held.best[at] = np.nan
 
 
 @lean

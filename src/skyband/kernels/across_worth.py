@@ -75,9 +75,10 @@ def guess_of(values, at, count, obj, rule, guess):
                         if seen >> j & 1:
                             chance = max(chance, guess.chance[j, x])
                 likely = min(left, max(min(chance + guess.margin[0], 1.0), 0.0) * max(guess.often[x], 1.0))
-            if rule.aggregate == ADD:
-                value += likely * guess.high[x]
-            else:
-                value = max(value, min(likely, 1.0) * guess.high[x])
+            if likely > 0.0:  # nothing of an infinite value is nothing
+                if rule.aggregate == ADD:
+                    value += likely * guess.high[x]
+                else:
+                    value = max(value, min(likely, 1.0) * guess.high[x])
         total = _total(total, value, rule.combine)
     return total / streams if rule.combine == MEAN else total

@@ -19,6 +19,7 @@ from skyband.schedule import count_windows, cut_panes, time_windows
 from skyband.state import table_from_bytes, table_to_bytes
 from skyband.window import CountWindow
 
+NOTHING, SNAPSHOTS = 0, 2  # kernels.emission
 _NO_HASH = np.zeros(0, np.uint64)
 _WAITING = ("time", "seq", "obj", "stream", "value", "hash")
 _KINDS = ("int64", "int64", "int64", "int64", "float64", "uint64")
@@ -117,7 +118,8 @@ class AcrossLane(Lane):
         begin, self.fed = self.fed, self.fed + len(obj)
         ordinal = np.arange(begin, self.fed)
         reach = np.maximum((ordinal // member.slide + 1) * member.slide - member.size, self.since)
-        windows = count_windows(0, member.size, member.slide, self.since, begin, self.fed, last_only=member.emission == 0)
+        last_only = member.emission == NOTHING and not self.structure.learns_from_windows
+        windows = count_windows(0, member.size, member.slide, self.since, begin, self.fed, last_only=last_only)
         return self._answer(begin, (obj, read.stream, read.value, reach, hashed), windows)
 
     def close(self, watermark: int) -> tuple[Emitted, pa.Array]:
@@ -131,7 +133,8 @@ class AcrossLane(Lane):
         cuts = cut_panes(time, slide, [size])
         self.panes.add(time[cuts], begin + cuts)
         reach = self.panes.first_row((time // slide + 1) * slide - size, self.fed)
-        windows = time_windows(0, size, slide, self.closed, upto, self.panes, self.fed, member.emission)
+        wanted = SNAPSHOTS if self.structure.learns_from_windows else member.emission
+        windows = time_windows(0, size, slide, self.closed, upto, self.panes, self.fed, wanted)
         self.closed = upto
         answered = self._answer(begin, (obj, stream, value, reach, hashed if self.hashing else _NO_HASH), windows)
         self.panes.forget_before(upto - size)  # the last window answered holds the others
@@ -167,7 +170,7 @@ class AcrossLane(Lane):
         ends = windows.number * member.slide
         mark = np.zeros(len(self.numbering), np.uint8)
         for start, stop, answers in self.structure.advance(begin, Tuples(*columns), windows, len(self.numbering)):
-            if member.emission == 0:
+            if member.emission == NOTHING:
                 continue
             some = type(answers)(answers.begin[start:stop], answers.size[start:stop], *answers[2:])
             most = count_events(some, stop - start, self.reported.size[0], member.emission)

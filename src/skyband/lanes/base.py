@@ -276,7 +276,7 @@ class Lane(ABC):
 
     @property
     def precision(self) -> float | None:
-        """The share of the answers of its only query that are right, as far as can be told; None: all, or nobody asked."""
+        """The share of the answers of its only query that are right, as far as can be told; None: all, or it cannot."""
         return None
 
     # -- state ---------------------------------------------------------------------------------------------------
