@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from skyband.errors import StateError
-from skyband.kernels import pairs_distance, pairs_score
+from skyband.kernels import pairs_coarse, pairs_distance, pairs_score
 from skyband.kernels.expression import BLOCK, Program
 from skyband.kernels.pairs_run import PairResults
 from skyband.kernels.pairs_score import Scorer
@@ -91,6 +91,15 @@ class Scoring:
         return self.search is not None and len(self.search.weights) <= pairs_distance.UNWRITTEN
 
     @property
+    def coarse(self) -> int:
+        """Columns by which rows are searched in float32 first."""
+        search = self.search
+        if search is None or search.kind == "product" or not (self.nearest and self.unwritten):
+            return 0
+        weighed = (pairs_coarse.LEAST_WEIGHT <= weight <= pairs_coarse.MOST_WEIGHT for weight in search.weights)
+        return len(search.weights) if all(weighed) else 0
+
+    @property
     def _reads_registers_whole(self) -> bool:
         """Does a step read more than the first number of a register that keeps its value?"""
         still = {self.older + row for row in self.still}
@@ -113,11 +122,12 @@ class Scoring:
         marks[pairs_score.WIDTH] = BLOCK if self._reads_registers_whole else 1
         sign = np.array([1.0 if self.order == "desc" else -1.0, -1.0 if self.nearest else 1.0])
         if search is not None:
-            shape[:] = search.factor, search.root, bool(self.metric)
+            shape[: pairs_distance.MARGIN] = search.factor, search.root, bool(self.metric)
         weights = np.array(() if search is None else search.weights)
         still = np.zeros(len(memory), np.uint8)
         still[list(self.still)] = 1
-        rooms = (np.zeros(self.newer), memory[0], memory, np.zeros((len(memory), 2)), np.zeros(BLOCK, np.int64), still)
+        coarse = np.stack([np.zeros(self.coarse), weights[: self.coarse]]).astype(np.float32)
+        rooms = (np.zeros(self.newer), coarse, memory[0], memory, np.zeros((len(memory), 2)), np.zeros(BLOCK, np.int64), still)
         return Scorer(marks, sign, weights, shape, *rooms, np.stack(self.before, axis=1), np.stack(self.program, axis=1))
 
 

@@ -9,22 +9,29 @@ from skyband.kernels.expression import BLOCK
 from skyband.kernels.pairs_boxes import Boxes
 from skyband.kernels.pairs_state import DEPTH, Pairs, Segments, Tail, Tree, Young
 
-_LINE = 8  # numbers in a line of the cache
+_LINE = 64  # bytes of a line of the cache
 
 
-def room_for_tail(columns: int, room: int) -> Tail:
+def room_for_tail(columns: int, coarse: int, room: int) -> Tail:
     """Room for at least so many rows; every column begins with a line of the cache."""
     room = -(-room // _LINE) * _LINE
-    raw = np.zeros(columns * room + _LINE)
-    begin = -(raw.ctypes.data // raw.itemsize) % _LINE
-    lines = raw[begin : begin + columns * room].reshape(columns, room)
     blocks = room // BLOCK + 1
-    return Tail(lines, np.zeros(room, np.int64), np.zeros((blocks, columns)), np.zeros((blocks, columns)))
+    zones = np.zeros((blocks, columns)), np.zeros((blocks, columns))
+    return Tail(
+        _lines(columns, room, np.float64), np.zeros(room, np.int64), *zones, _lines(coarse, room, np.float32), np.zeros(coarse)
+    )
+
+
+def _lines(columns: int, room: int, kind: type) -> np.ndarray:
+    """Numbers of a kind, the first at the beginning of a line."""
+    raw: np.ndarray = np.zeros(columns * room + _LINE, kind)
+    begin = -raw.ctypes.data % _LINE // raw.itemsize
+    return raw[begin : begin + columns * room].reshape(columns, room)
 
 
 def room_for_young(rows: int, k: int) -> Young:
     """Room for so many young rows, and as many that meet them."""
-    return Young(np.zeros((rows, rows)), np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows), np.zeros(k))
+    return Young(np.zeros((rows, rows)), np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows), np.zeros(2 * k))
 
 
 def room_for_pairs(room: int) -> Pairs:

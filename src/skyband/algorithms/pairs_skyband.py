@@ -3,14 +3,15 @@
 A new row is scored with every older row of the window, stretch by stretch. A pair lives as long as its older row, so one
 that is outranked by K pairs with older rows no older than its own can never rank again. The K-staircase says, for the age of
 a stretch, which score is worth looking at: in nearly all none is. There scores are compared where they are computed and never
-written, which costs less than writing them, all that `supreme` does. Pairs that may matter wait in a list; when it is long,
-they join the band in one pass that rebuilds band and staircase together. Each query's answer is kept up from row to row, or
-read from the band when asked.
+written, which costs less than writing them, all that `supreme` does; those of nearest pairs first in float32, with a margin.
+Pairs that may matter wait in a list; when it is long, they join the band in one pass that rebuilds band and staircase together.
+Each query's answer is kept up from row to row, or read from the band when asked.
 
 Paper: ICDE12 V-A (SCase, Algorithms 3 and 4), IV (answers). Guarantee: exact; no smaller set of pairs is.
 Cost a row: O(N) scores, vectorized; O(√K) pairs that join, at O(log K) for every pair of the band now and then; O(1) a
 query whose answer stays. In large windows scores are looked through ahead, for many new rows at once and on all cores
-(`pairs_screening`). Memory: the rows' columns, and expected O(K log(N/K)) pairs; never more than K for each row.
+(`pairs_screening`). Memory: the rows' columns, of nearest pairs half as much again (`kernels.pairs_coarse`), and expected
+O(K log(N/K)) pairs; never more than K for each row.
 
 Deviations: the staircase is read once a block instead of by a binary search for each pair, and may be some rows behind, which
 lets in a few pairs too many, never too few. Waiting pairs join together. Pairs of the newest rows join when the rows have grown
@@ -57,6 +58,7 @@ from skyband.kernels import pairs_state as band
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.pairs_band import lay_segments
 from skyband.kernels.pairs_boxes import Boxes
+from skyband.kernels.pairs_coarse import coarsen_all
 from skyband.kernels.pairs_state import DEPTH, Answers, Skyband
 from skyband.kernels.pairs_young import settle
 from skyband.kernels.pairs_zones import zones_of
@@ -86,7 +88,7 @@ class PairSkyband(PairStructure):
         marks[band.BY_TREE] = answering == "tree"
         marks[band.SPAN] = BLOCK * (_BLOCKS if scoring.unwritten else 1)
         self._state = Skyband(
-            tail=room_for_tail(scoring.older, _FIRST_ROOM),
+            tail=room_for_tail(scoring.older, scoring.coarse, _FIRST_ROOM),
             young=room_for_young(1, 1),
             band=room_for_pairs(_FIRST_ROOM),
             kth=np.zeros(_FIRST_ROOM, np.int64),
@@ -211,7 +213,7 @@ class PairSkyband(PairStructure):
         count = held.stop - held.start
         room = count + count // _SPARE + BLOCK
         if room > len(tail.ordinal):
-            new = room_for_tail(self.scoring.older, room)
+            new = room_for_tail(self.scoring.older, self.scoring.coarse, room)
             self._state = self._state._replace(tail=new, segments=room_for_segments(self.scoring.older, room))
         else:
             new = tail
@@ -219,6 +221,7 @@ class PairSkyband(PairStructure):
         new.ordinal[:count] = tail.ordinal[held]
         marks[[band.HEAD, band.FRONT, band.STOP]] = 0, marks[band.FRONT] - held.start, count
         zones_of(new, 0, count)
+        coarsen_all(new, count)
         self._screening.forget()
         boxing.lay_again(self._state, self._boxes)
 
@@ -341,9 +344,11 @@ class PairSkyband(PairStructure):
         marks[: band.YOUNG] = arrays["marks"][: band.YOUNG]
         rows, pairs = columns.shape[1], len(arrays["band.score"])
         room = rows + rows // _SPARE + BLOCK
-        tail, held, k = room_for_tail(len(columns), room), room_for_pairs(pairs + _FIRST_ROOM), int(marks[band.K])
+        tail, k = room_for_tail(len(columns), self.scoring.coarse, room), int(marks[band.K])
+        held = room_for_pairs(pairs + _FIRST_ROOM)
         tail.columns[:, :rows], tail.ordinal[:rows] = columns, arrays["tail.ordinal"]
         zones_of(tail, 0, rows)
+        coarsen_all(tail, rows)
         kth = np.zeros(len(held.score), np.int64)
         for name, column in (*held._asdict().items(), ("kth", kth)):
             column[:pairs] = arrays[name if name == "kth" else f"band.{name}"]

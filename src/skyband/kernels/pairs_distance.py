@@ -19,7 +19,8 @@ WEIGHTED_L1, WEIGHTED_L2, LARGEST = 4, 5, 6  # what else is searched for; L2 and
 UNWRITTEN = 4  # columns up to which a distance is compared where it is computed: `any_apart` then takes any number of rows
 
 FACTOR, ROOT, EXACT = 0, 1, 2  # places in what says how a score is told by a distance: FACTOR times it, or its root
-SHAPE = 3
+MARGIN = 3  # what coarse distances from the new row may lack (`kernels.pairs_coarse`)
+SHAPE = 4
 
 _MARGIN = 1e-14  # what rounding may do to a distance of up to 32 columns
 _TINY = 1e-320  # and to the smallest numbers

@@ -15,7 +15,8 @@ from skyband.kernels.pairs_band import (
     read_linear,
 )
 from skyband.kernels.pairs_boxes import BOXED, lay_again, merge_all, search
-from skyband.kernels.pairs_distance import EXPRESSION, any_apart, level_of
+from skyband.kernels.pairs_coarse import any_near, coarsen, meet_coarsely
+from skyband.kernels.pairs_distance import EXPRESSION, level_of
 from skyband.kernels.pairs_score import APART, FINE, SEARCH, TURN, fill, meet, promising, reaching
 from skyband.kernels.pairs_screen import is_clear
 from skyband.kernels.pairs_state import (
@@ -92,6 +93,7 @@ def run(state, boxes, scorer, screen, pause, begin, older, newer, sides, windows
                         return code
                 if sides[row] & NEWER:
                     meet(scorer, tail.columns, newer, row)
+                    meet_coarsely(scorer, tail.origin)
                     marks[SCAN], marks[RUN], marks[LEAF] = marks[STOP], 0, 0
             if sides[row] & NEWER:
                 while _scan(marks, state.levels, state.segments, tail, young, state.pending, scorer, screen) == OUT_OF_ROOM:
@@ -151,6 +153,7 @@ def _append(marks, tail, young, older, side, row):
         if place % BLOCK == 0:
             begin_zone(low, high)
         widen(low, high, tail.columns, place)
+        coarsen(tail, place)
         marks[STOP] = place + 1
     marks[NEXT] += 1
     marks[SCAN] = IDLE
@@ -206,7 +209,6 @@ def _floor(answers, levels):
 def _scan(marks, levels, segments, tail, young, pending, scorer, screen):
     """Score the new row with the tail, from where marks[SCAN] stands; pairs that may matter wait. After the newest rows, each
     segment has one limit. OUT_OF_ROOM when no more may wait."""
-    columns, newer, buffer, weights, shape = tail.columns, scorer.newer, scorer.buffer, scorer.weights, scorer.shape
     search, sign = scorer.marks[SEARCH], scorer.sign[APART]
     place, j, fine = marks[SCAN], 1, marks[STOP]  # down to `fine` in small steps: a score reaches the limit somewhere
     if place > segments.begin[0] and place > marks[HEAD]:
@@ -227,12 +229,11 @@ def _scan(marks, levels, segments, tail, young, pending, scorer, screen):
         if is_clear(screen.marks, screen.limit, screen.hits, marks[NEXT], begin, place, limit):
             hit = False
         elif search == EXPRESSION:
-            hit = promising(scorer, columns, begin, place - begin, limit)
+            hit = promising(scorer, tail.columns, begin, place - begin, limit)
         else:
             if place > fine:
                 begin = max(begin, place - FINE)
-            level = level_of(search, shape, sign, limit)
-            hit = any_apart(search, columns, begin, place - begin, newer, weights, buffer, sign, level)
+            hit = any_near(search, tail, begin, place - begin, scorer, level_of(search, scorer.shape, sign, limit))
             if hit and place - begin > FINE:
                 fine = begin
                 continue

@@ -51,6 +51,7 @@ class Scorer(NamedTuple):
     weights: np.ndarray  # float64 [searched columns]: they come first, of both rows
     shape: np.ndarray  # float64 [SHAPE]
     newer: np.ndarray  # float64 [newer columns]: the new row
+    coarse: np.ndarray  # float32 [2, searched columns, or 0]: the new row's coarse values, weights (`kernels.pairs_coarse`)
     buffer: np.ndarray  # float64 [BLOCK]: plain scores of the block scored last; the first row of `memory`
     memory: np.ndarray  # float64 [registers, BLOCK]
     ranges: np.ndarray  # float64 [registers, 2]: the same of a whole zone (`kernels.pairs_zones`)

@@ -13,7 +13,8 @@ import numpy as np
 
 from skyband.kernels.expression import BLOCK
 from skyband.kernels.jit import lean, tiny
-from skyband.kernels.pairs_distance import EXPRESSION, any_apart, level_of
+from skyband.kernels.pairs_coarse import any_near, meet_coarsely
+from skyband.kernels.pairs_distance import EXPRESSION, level_of
 from skyband.kernels.pairs_score import APART, SEARCH, meet, promising
 from skyband.kernels.pairs_state import SEGMENTS
 from skyband.kernels.pairs_zones import bound, may_matter
@@ -72,9 +73,8 @@ def look_ahead(scorer, tail, newer, row, low, high, head, screen):
             for j in range(len(scorer.weights)):
                 scorer.newer[j] = newer[j, row + r]
             best = bound(search, sign, scorer.newer, scorer.weights, tail.low[block], tail.high[block])
-            screen.hits[r, block] = not best < level and any_apart(
-                search, columns, begin, count, scorer.newer, scorer.weights, scorer.buffer, sign, level
-            )
+            meet_coarsely(scorer, tail.origin)
+            screen.hits[r, block] = not best < level and any_near(search, tail, begin, count, scorer, level)
 
 
 @tiny

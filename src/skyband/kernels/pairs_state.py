@@ -44,7 +44,8 @@ MARKS = 27
 BEST = 0  # the best score among some of the pairs waiting
 FLOOR = 1  # no watched answer takes up a pair of a lower score
 TAU = 2  # the K-th best score among pairs of young rows, when some were last settled: it bars all settled rows
-LEVELS = 3
+GUESS = 3  # as many again as K such scores reached this the last time
+LEVELS = 4
 
 IDLE = -1
 DONE = 0  # what a step returns, or
@@ -62,6 +63,8 @@ class Tail(NamedTuple):
     ordinal: np.ndarray  # int64 [room], increasing
     low: np.ndarray  # float64 [blocks, older columns]: no row of a block is below it in a column, NaN apart
     high: np.ndarray  # float64 [blocks, older columns]
+    coarse: np.ndarray  # float32 [searched columns, or 0, room]: how far they lie from the origin (`kernels.pairs_coarse`)
+    origin: np.ndarray  # float64 [the same columns]
 
 
 class Young(NamedTuple):
@@ -73,7 +76,7 @@ class Young(NamedTuple):
     b: np.ndarray  # int64 [room]
     width: np.ndarray  # int64 [room]: never decreasing
     limit: np.ndarray  # float64 [room]: room for the limits of rows that are settled
-    best: np.ndarray  # float64 [K]: room for the best scores
+    best: np.ndarray  # float64 [2 K]: room for the best scores
 
 
 class Pairs(NamedTuple):

@@ -12,9 +12,10 @@ from skyband.kernels.jit import lean, never_inlined, tiny
 from skyband.kernels.pairs_band import limit_of, push, replace_least, step_of
 from skyband.kernels.pairs_boxes import lay_again, merge_all
 from skyband.kernels.pairs_score import FINE, TURN, score
-from skyband.kernels.pairs_state import BAND, DONE, FLOOR, FRONT, HEAD, MET, NEXT, OUT_OF_ROOM, PENDING, STOP, TAU, K
+from skyband.kernels.pairs_state import BAND, DONE, FLOOR, FRONT, GUESS, HEAD, MET, NEXT, OUT_OF_ROOM, PENDING, STOP, TAU, K
 
 _FEW = 8  # rows whose pairs bar hardly any
+_STRETCH = 32  # scores looked through one by one where some matter; slices, as places from 0 on are read in one go
 
 
 @tiny
@@ -82,9 +83,9 @@ def drop_oldest(marks, young, count):
     for i in range(marks[MET]):
         left = young.width[i] - count
         if left > 0:
-            old, new = young.score[i], young.score[kept]
+            old, new = young.score[i, count : count + left], young.score[kept]
             for s in range(left):
-                new[s] = old[count + s]
+                new[s] = old[s]
             young.b[kept], young.width[kept] = young.b[i], left
             kept += 1
     marks[MET] = kept
@@ -104,7 +105,7 @@ def settle(state, boxes, keep):
         left = max(keep, held >> 1)
         state.levels[TAU] = -np.inf
         if left > _FEW:
-            state.levels[TAU] = _best_of_young(marks, state.young, held - left)
+            state.levels[TAU] = _best_of_young(marks, state.levels, state.young, held - left)
         elif keep == 0:
             left = 0
         if not _settle_rows(state, boxes, held - left):
@@ -115,26 +116,43 @@ def settle(state, boxes, keep):
 
 
 @lean
-def _best_of_young(marks, young, first):
-    """The K-th best score among the pairs of the young rows from the `first` on, or -inf."""
+def _best_of_young(marks, levels, young, first):
+    """The K-th best score among the pairs of the young rows from the `first` on, or -inf. Twice as many are looked for, to know
+    the next time from which score on to look: where fewer than K reach it then, all are looked at."""
     never_inlined()
-    best, k, held = young.best, marks[K], 0
+    best, k = young.best, marks[K]
+    held = _gather_best(marks, young, first, levels[GUESS])
+    if held < k and levels[GUESS] > -np.inf:
+        held = _gather_best(marks, young, first, -np.inf)
+    levels[GUESS] = best[0] if held >= k else -np.inf
+    while held > k:
+        held -= 1
+        replace_least(best, held, best[held])
+    return best[0] if held == k else -np.inf
+
+
+@lean
+def _gather_best(marks, young, first, least):
+    """Make a heap of the best scores that reach `least`; how many these are."""
+    never_inlined()
+    best, held = young.best, 0
     for i in range(marks[MET]):
-        scores = young.score[i, : young.width[i]]
-        for begin in range(first, len(scores), FINE):
-            end, some, least = min(begin + FINE, len(scores)), False, best[0] if held == k else -np.inf
-            for s in range(begin, end):
+        for begin in range(first, young.width[i], _STRETCH):
+            scores, some = young.score[i, begin : min(begin + _STRETCH, young.width[i])], False
+            for s in range(len(scores)):
                 some |= scores[s] >= least
             if not some:
                 continue
-            for s in range(begin, end):
-                if held < k:
-                    if scores[s] == scores[s]:
+            for s in range(len(scores)):
+                if scores[s] >= least:
+                    if held < len(best):
                         push(best, held, scores[s])
                         held += 1
-                elif scores[s] > best[0]:
-                    replace_least(best, k, scores[s])
-    return best[0] if held == k else -np.inf
+                    else:
+                        replace_least(best, held, scores[s])
+                    if held == len(best):
+                        least = best[0]
+    return held
 
 
 @lean
@@ -146,22 +164,25 @@ def _settle_rows(state, boxes, count):
     _lay_limits(state, count)
     for i in range(marks[MET]):
         width = min(young.width[i], count)
-        scores, limits, some = young.score[i, :width], young.limit[:width], False
-        for s in range(width):
-            some |= scores[s] >= limits[s]
-        s = 0 if some else width
-        while s < width:
-            if scores[s] >= limits[s]:
-                if marks[PENDING] == len(pending.score):
-                    if marks[BAND] + marks[PENDING] > len(state.band.score):
-                        return False
-                    merge_all(state, boxes)
-                    _lay_limits(state, count)
-                    continue
-                _let_wait(pending, marks[PENDING], scores[s], state.tail.ordinal[marks[FRONT] + s], young.b[i])
-                scores[s] = np.nan
-                marks[PENDING] += 1
-            s += 1
+        for begin in range(0, width, _STRETCH):
+            end, some = min(begin + _STRETCH, width), False
+            scores, limits = young.score[i, begin:end], young.limit[begin:end]
+            for s in range(len(scores)):
+                some |= scores[s] >= limits[s]
+            s = 0 if some else len(scores)
+            while s < len(scores):
+                if scores[s] >= limits[s]:
+                    if marks[PENDING] == len(pending.score):
+                        if marks[BAND] + marks[PENDING] > len(state.band.score):
+                            return False
+                        merge_all(state, boxes)
+                        _lay_limits(state, count)
+                        continue
+                    a = state.tail.ordinal[marks[FRONT] + begin + s]
+                    _let_wait(pending, marks[PENDING], scores[s], a, young.b[i])
+                    scores[s] = np.nan
+                    marks[PENDING] += 1
+                s += 1
     return True
 
 
