@@ -111,9 +111,10 @@ def test_which_rows_are_held_twice(score: str, order: str, coarse: int) -> None:
 @pytest.mark.parametrize("score", [SCORES[1], SCORES[4], SCORES[6], SCORES[9]])
 @pytest.mark.parametrize("name", ["scaled by 1", "scaled by 1e-36", "around 1.7e+09", "last bits", "some special", "special"])
 def test_answers_are_those_of_sorting_all_pairs(score: str, name: str) -> None:
-    points = streams(3, 900)[name]
+    points = streams(3, 500)[name]
     found: dict[str, Any] = {}
     for algorithm in ("pairs-oracle", "scase"):
-        query = sb.TopKPairs(name="q", k=9, score=score, window=sb.CountWindow(700, 20), emit="snapshots", algorithm=algorithm)
-        found[algorithm] = sb.Monitor([query]).push(dict(zip("xyz", points, strict=True)))
+        query = sb.TopKPairs(name="q", k=9, score=score, window=sb.CountWindow(400, 20), emit="snapshots", algorithm=algorithm)
+        told = sb.Monitor([query]).push(dict(zip("xyz", points, strict=True)))
+        found[algorithm] = told.select(["window_end", "rank", "score", "a_seq", "b_seq"])
     assert found["scase"] == found["pairs-oracle"]
