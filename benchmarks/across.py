@@ -65,3 +65,30 @@ def across(say: Callable[[str], None], *, quick: bool) -> Iterator[Figure]:
         )
         beside = "10⁵ tuples a second asked" if asked else "(no promise)"
         yield Figure(what, beside, asked, rate / 1e5, "× 10⁵ tuples a second", at_most=False, detail=detail)
+    yield from skewed(say, rows, piece)
+
+
+def skewed(say: Callable[[str], None], rows: int, piece: int) -> Iterator[Figure]:
+    """The same where few objects have most of the tuples: the hottest nearly a fifth."""
+    generator = np.random.default_rng(7)
+    obj, stream = generator.zipf(1.2, rows) % 1_000_000, generator.integers(0, _STREAMS, rows)
+    value = generator.random(rows)
+    alive = len(np.unique(obj[-_SIZE:]))
+    for algorithm, repeats, asked in (("sla", None, 0.0), ("eaa", 3, 1.0)):
+        what = f"top 10 across 3 streams, Zipf 1.2, {alive:,} live objects, repeats {repeats}, slide 1, {algorithm}"
+        say(what)
+        query = sb.TopKAcross(
+            name="q", k=10, key="key", stream="stream", value="value", streams=range(_STREAMS), ranges=(0, 1),
+            repeats=repeats, window=sb.CountWindow(_SIZE), algorithm=algorithm,
+        )  # fmt: skip
+        monitor, seconds = sb.Monitor([query]), 0.0
+        for at in range(0, rows, piece):
+            part = slice(at, at + piece)
+            begin = perf_counter()
+            monitor.push({"key": obj[part], "stream": stream[part], "value": value[part]})
+            seconds += (perf_counter() - begin) * (at >= _SIZE)
+        rate = (rows - _SIZE) / seconds
+        detail = f"{rate / 1e6:.2f} M tuples/s, {monitor.stats('q')['candidates']:,} held"
+        yield Figure(
+            what, "10⁵ tuples a second asked", asked, rate / 1e5, "× 10⁵ tuples a second", at_most=False, detail=detail
+        )

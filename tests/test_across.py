@@ -119,6 +119,23 @@ def test_memory_does_not_grow_with_the_stream(name: str, shape: str) -> None:
 
 
 @each_algorithm
+@pytest.mark.parametrize("aggregate", ["sum", "max"])
+@pytest.mark.parametrize("slide", [1, 7, 40])
+def test_objects_that_come_again_and_again(name: str, aggregate: str, slide: int) -> None:
+    """One has half the tuples of the window, and another a fifth: sums to the last bit, whatever has left."""
+    generator = np.random.default_rng(slide)
+    query = question(3, 150, slide, 2, aggregate=aggregate)
+    objects = generator.choice(6, 900, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
+    columns = (objects, generator.integers(-1, 2, 900), generator.random(900))
+    sent = [(int(o), int(x), float(v)) for o, x, v in zip(*columns, strict=True)]
+    algorithm = made(name, query)
+    assert feed(algorithm, query, sent, (400, 401, 650)) == expected(query, sent)
+    algorithm.check_invariants()
+    other = continued(name, query, algorithm)
+    assert feed(other, query, [*sent, *sent[:300]]) == expected(query, [*sent, *sent[:300]])[len(sent) // slide :]
+
+
+@each_algorithm
 def test_what_is_handed_over_is_not_kept(name: str) -> None:
     query, sent = question(2, 8, 3, 2), [(i % 5, i % 2, i * 7 % 10 / 10) for i in range(40)]
     algorithm = made(name, query)

@@ -20,7 +20,7 @@ from skyband.errors import StateError
 from skyband.layout import reading
 
 _MARK = b"SKYBAND\0"
-FORMAT = 5
+FORMAT = 6
 """Raised with every change of what states hold: of a field, its type or its extents, in any structure or lane."""
 
 _PREFIX = struct.Struct("<8sI32s")

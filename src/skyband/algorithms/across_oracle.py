@@ -37,8 +37,8 @@ class AcrossOracle(Across):
 
     def __init__(self, plan: AcrossPlan) -> None:
         super().__init__(plan)
-        columns = (np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, np.float64))
-        self.held = Held(*columns, marks=np.zeros(3, np.int64))
+        none = np.zeros(0, np.int64)
+        self.held = Held(none, none, none, np.zeros(0), np.zeros(3, np.int64))
 
     def _begin(self, ordinal: int) -> None:
         self.held.marks[_TAKEN] = ordinal
@@ -57,7 +57,7 @@ class AcrossOracle(Across):
         marks[_TAKEN] = max(start, end)
         if fresh:
             joined = zip(self.held[:4], zip(*fresh, strict=True), strict=True)
-            self.held = Held(*(np.concatenate([old, np.array(new)]) for old, new in joined), marks=marks)
+            self._hold([np.concatenate([old, np.array(new)]) for old, new in joined])
         return True
 
     def _counts(self, tuples: Tuples, row: int, ordinal: int) -> bool:
@@ -93,7 +93,11 @@ class AcrossOracle(Across):
         """Let go what no coming window holds."""
         self.held.marks[_REACH] = max(self.held.marks[_REACH], first)
         kept = self.held.ordinal >= self.held.marks[_REACH]
-        self.held = Held(*(column[kept] for column in self.held[:4]), marks=self.held.marks)
+        self._hold([column[kept] for column in self.held[:4]])
+
+    def _hold(self, columns: list[np.ndarray]) -> None:
+        ordinal, obj, stream, value = columns
+        self.held = Held(ordinal, obj, stream, value, self.held.marks)
 
     def _sorted(self, first: int) -> list[tuple[float, int, int]]:
         """Score, newest tuple and number of every object of the window that begins at `first`, best first."""

@@ -7,9 +7,10 @@ What is left is the k dominance set: no smaller state answers every window whate
 
 Paper: CIKM09 3.2; repeated occurrences (section 5) by sum or maximum. Guarantee: exact, if values are at most `high` (an
 infinite one is right too, and keeps every object that was not yet seen in that stream). Cost: O(instances of its object) a
-tuple, O(floors) a window whose answer may have changed (all instances where scores fall with time), and the sweeps, O(1) a
-tuple. Memory: the instances of the k dominance set and at most an eighth more; the floors among them; counts and the key of
-every object in the window.
+tuple, which `repeats` bounds and a few hot objects without it do not (`sla` is for these: nothing can be pruned then),
+O(floors) a window whose answer may have changed (all instances where scores fall with time), and the sweeps, O(1) a tuple.
+Memory: the instances of the k dominance set and at most an eighth more; the floors among them; counts and the key of every
+object in the window.
 
 Structures: not the paper's three sorted lists with a counter and a list of dominators for each instance, where every tuple
 scans its way through one list: linear in the window. Whether k objects dominate an instance of time t depends on one number,

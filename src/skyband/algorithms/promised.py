@@ -9,7 +9,7 @@ grow with the window. An object may be missed, or stand lower than it should, bu
 Which promise is too little is one threshold. It is the same for all streams if nothing else is said; given a memory, a number
 of instances, it is what the least of so many promise, and there are never more when anyone looks, as a tuple that makes one too
 many makes room for itself and a 32nd of the memory. How much it loses is told by witnesses, one object in eight, which are
-pruned only where that is certain (far below the threshold fewer are kept, and count for more; of a memory they have an eighth
+pruned only where that is certain (far below the threshold fewer are kept, and count for more; of a memory they have a 16th
 at most, none where it is hardly larger than k). What those that rank had promised before tells of every threshold what share of
 the ranks it would lose (`kernels.across_witness`). Asked for a precision, it finds out by itself how bold it may be: the
 largest that loses no more than asked is taken whenever chances are estimated: down at once, up by and by, as what was lost
@@ -44,6 +44,7 @@ _FADING = 0.97  # of what ranks told, after a window's worth of tuples
 _RISE = 8.0  # times as large a threshold may become while a window passes: what it forgot does not come back
 _LONG = 4.0  # times as many instances that have ranked as tell: older ones are remembered no longer
 _ENOUGH = 3.0  # and from which a precision is told
+_WITNESSED = 16  # of so many places one is for witnesses
 _SPARE = 32  # of so many places one is made free at a time, and filled again before the next are
 
 
@@ -86,7 +87,7 @@ class PromisedInstances(Guessing):
     def _places(self) -> int:
         """Of the memory, those for witnesses: the best k and what is made free have theirs, too."""
         memory = self.memory or 0
-        return max(min(memory // ONE_IN, memory - memory // _SPARE - self.plan.k), 0)
+        return max(min(memory // _WITNESSED, memory - memory // _SPARE - self.plan.k), 0)
 
     @property
     def _witnessed(self) -> bool:

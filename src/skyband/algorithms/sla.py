@@ -6,7 +6,12 @@ largest values on, every object met is looked up in all of them, until no other 
 
 Paper: CIKM09 3.1, with the views of Yi et al.; repeated occurrences (section 5) by sum, maximum or the latest. Guarantee:
 exact, for any range of values and any number of repetitions. Cost: O(log n + 128) a tuple, a refill now and then; where an
-object is repeated in a stream, O(occurrences) when one of them leaves. Memory: every tuple of the window and the lists.
+object is repeated in a stream, O(occurrences / 16) when one of them leaves if they are added up, O(occurrences) when the
+largest does if that is asked for. Memory: every tuple of the window and the lists.
+
+Repeated values are added up from the oldest tuple on, and rounding depends on where that begins: what leaves cannot be taken
+off a sum again. So the sums that begin with each of the 16 oldest tuples are made in one pass over all of an object's in a
+stream, later tuples are added to each, and the next pass is due when 16 have left.
 
 Deviations: lists are runs of at most 128 entries; an object has one entry a stream, its aggregate, which is replaced when it
 changes. The algorithm reads on while the worst of the view equals the threshold, as a newer object may tie.
@@ -20,14 +25,14 @@ import numpy as np
 
 from skyband.algorithms.across import Across, AcrossPlan, grown, more_objects
 from skyband.kernels import across_lists as kernel
-from skyband.kernels.across_tables import Answers, Tuples, no_ranking
+from skyband.kernels.across_tables import ADD, Answers, Tuples, no_ranking
 from skyband.kernels.sorted_blocks import more_blocks, no_blocks
 from skyband.kernels.tables import Windows
 from skyband.layout import grows
 
 _RING = 64
-_LISTED = ("obj", "stream", "value", "next")
-_BY_OBJECT = ("front", "back", "whole")
+_LISTED = ("obj", "stream", "value", "next", "since")
+_BY_OBJECT = ("front", "back", "ahead", "whole")
 
 
 class _Shown(NamedTuple):
@@ -53,11 +58,14 @@ class SortedLists(Across):
             stream=np.zeros(_RING, np.int64),
             value=np.zeros(_RING),
             next=np.zeros(_RING, np.int64),
+            since=np.zeros(_RING),
             front=np.full((room, streams), -1, np.int64),
             back=np.full((room, streams), -1, np.int64),
+            ahead=np.zeros((room, streams), np.int64),
             whole=np.zeros((room, streams)),
             cursor=np.zeros((2, streams), np.int64),
             reached=np.zeros((1, streams)),
+            sums=np.zeros(kernel.LOOK),
             floor=np.array([-np.inf]),
             marks=np.zeros(kernel.MARKS, np.int64),
         )
@@ -134,6 +142,8 @@ class SortedLists(Across):
             assert lists.front[obj, stream] == chain[0] and lists.back[obj, stream] == chain[-1], f"{obj, stream}: {shown}"
             linked = [int(lists.next[at & mask]) for at in chain]
             assert linked == [*chain[1:], -1], f"{obj, stream} linked as {linked}: {shown}"
+            if self.plan.aggregate == ADD:
+                self._check_sums(obj, stream, chain)
         present = {(int(obj), int(stream)) for obj, stream in zip(*np.nonzero(lists.front >= 0), strict=True)}
         assert present == set(chains), f"{present ^ set(chains)} in vain or not: {shown}"
         assert not lists.whole[lists.front < 0].any(), f"a value without tuples: {lists.whole}"
@@ -154,6 +164,18 @@ class SortedLists(Across):
         for obj in {obj for obj, _ in chains} - set(in_view):
             key = (self._score(obj), int(objects.last[obj]))
             assert key <= floor, f"object {obj} {key} ranks above the floor {floor}, and is not in the view {keys}"
+
+    def _check_sums(self, obj: int, stream: int, chain: list[int]) -> None:
+        """What follows the oldest tuples there is what adding it up gives, and the first of it is the whole."""
+        lists, mask = self.lists, len(self.lists.obj) - 1
+        ahead = int(lists.ahead[obj, stream])
+        assert 1 <= ahead <= len(chain), f"{obj, stream} looks {ahead} ahead in {chain}"
+        for number, at in enumerate(chain[:ahead]):
+            total = float(lists.value[at & mask])
+            for later in chain[number + 1 :]:
+                total += float(lists.value[later & mask])
+            assert total == lists.since[at & mask], f"{obj, stream} from {at} on: {lists.since[at & mask]}, should be {total}"
+        assert lists.whole[obj, stream] == lists.since[chain[0] & mask], f"{obj, stream} is {lists.whole[obj, stream]}"
 
     def _score(self, obj: int) -> float:
         row = self.lists.whole[obj].tolist()

@@ -10,7 +10,6 @@ from skyband.kernels import sorted_blocks
 from skyband.kernels.across_tables import (
     ADD,
     LARGEST,
-    LATEST,
     admits,
     combined,
     hand_out,
@@ -34,6 +33,8 @@ REFILLS = 7  # how often the view was filled from the lists
 READ = 8  # entries of the lists read for that
 MARKS = 9
 
+LOOK = 16  # tuples whose sums are made at a time
+
 
 class Lists(NamedTuple):
     """The window: its tuples in a ring by ordinal, and the value of every object in every stream."""
@@ -42,11 +43,14 @@ class Lists(NamedTuple):
     stream: np.ndarray  # int64 [ring]; -1: it does not count
     value: np.ndarray  # float64 [ring]
     next: np.ndarray  # int64 [ring]: ordinal of the next tuple of this object in this stream; -1: none yet
+    since: np.ndarray  # float64 [ring]: what the tuples from this one on add up to, of the first `ahead` there; ADD only
     front: np.ndarray  # int64 [objects, streams]: ordinal of the oldest tuple there; -1: there is none
     back: np.ndarray  # int64 [objects, streams]: of the newest
+    ahead: np.ndarray  # int64 [objects, streams]: of how many tuples, from the oldest on, it is known what follows adds up to
     whole: np.ndarray  # float64 [objects, streams]: what the tuples there aggregate to; 0 where there is none
     cursor: np.ndarray  # int64 [2, streams]: run and entry that the threshold algorithm has come to
     reached: np.ndarray  # float64 [1, streams]: the value there
+    sums: np.ndarray  # float64 [LOOK]: room
     floor: np.ndarray  # float64 [1]: see FLOOR_LAST
     marks: np.ndarray  # int64 [MARKS]
 
@@ -60,15 +64,48 @@ def _is_valid(held, obj):
 
 
 @lean
-def _aggregate(held, front, aggregate):
-    """What the tuples from the ordinal `front` on, linked by `next`, come to."""
+def _largest(held, front):
+    """The largest of the tuples from the ordinal `front` on, linked by `next`."""
     mask = held.obj.shape[0] - 1
     total, at = held.value[front & mask], held.next[front & mask]
     while at >= 0:
-        value = held.value[at & mask]
-        total = total + value if aggregate == ADD else max(total, value) if aggregate == LARGEST else value
+        total = max(total, held.value[at & mask])
         at = held.next[at & mask]
     return total
+
+
+@lean
+def _look_ahead(held, obj, stream):
+    """Add up what follows each of the oldest LOOK tuples there, in one pass over all of them: the next as many that leave
+    need no other. Each sum begins with its own tuple, as if it were added up alone."""
+    mask, sums = held.obj.shape[0] - 1, held.sums
+    sums[:] = 0.0
+    at, begun = held.front[obj, stream], 0
+    while at >= 0:
+        value = held.value[at & mask]
+        if begun < LOOK:
+            for i in range(begun):
+                sums[i] += value
+            sums[begun] = value
+            begun += 1
+        else:
+            for i in range(LOOK):
+                sums[i] += value
+        at = held.next[at & mask]
+    at = held.front[obj, stream]
+    for i in range(begun):
+        held.since[at & mask] = sums[i]
+        at = held.next[at & mask]
+    held.ahead[obj, stream] = begun
+
+
+@lean
+def _add_to_those_known(held, obj, stream, value):
+    """A tuple follows those there: what is known to follow them is as much more."""
+    mask, at = held.obj.shape[0] - 1, held.front[obj, stream]
+    for _ in range(held.ahead[obj, stream]):
+        held.since[at & mask] += value
+        at = held.next[at & mask]
 
 
 @lean
@@ -122,7 +159,13 @@ def _expire(held, blocks, objects, view, rule, reach):
             new = 0.0
             sorted_blocks.remove(blocks, stream, old, obj)
         elif rule.aggregate == ADD or (rule.aggregate == LARGEST and held.value[at] == old):
-            new = _aggregate(held, held.next[at], rule.aggregate)
+            if rule.aggregate == ADD:
+                held.ahead[obj, stream] -= 1
+                if held.ahead[obj, stream] == 0:
+                    _look_ahead(held, obj, stream)
+                new = held.since[held.next[at] & mask]
+            else:
+                new = _largest(held, held.next[at])
             if new != old:
                 sorted_blocks.remove(blocks, stream, old, obj)
                 sorted_blocks.insert(blocks, stream, new, obj)
@@ -143,11 +186,15 @@ def _add(held, blocks, objects, view, rule, obj, stream, value, ordinal):
     if held.front[obj, stream] >= 0:
         old = held.whole[obj, stream]
         held.next[held.back[obj, stream] & mask] = ordinal
-        if rule.aggregate != LATEST:
-            new = old + value if rule.aggregate == ADD else max(old, value)
+        if rule.aggregate == LARGEST:
+            new = max(old, value)
+        elif rule.aggregate == ADD:
+            _add_to_those_known(held, obj, stream, value)
+            new = held.since[held.front[obj, stream] & mask]
         sorted_blocks.remove(blocks, stream, old, obj)
     else:
         held.front[obj, stream] = ordinal
+        held.since[at], held.ahead[obj, stream] = value, 1
     held.back[obj, stream] = ordinal
     held.whole[obj, stream] = new
     sorted_blocks.insert(blocks, stream, new, obj)

@@ -6,7 +6,7 @@ tell of every threshold at once what share of the ranks it would lose, and the b
 without being tried. While nothing is forgotten, every object is a witness.
 
 Most instances promise next to nothing. So that they do not fill the memory, of those that fall far below the threshold only
-every second, fourth or eighth witness's are kept, and stand for as many; of a memory that is given they take an eighth, and are
+every second, fourth or eighth witness's are kept, and stand for as many; of a memory that is given they take a part, and are
 as few as fit.
 """
 
