@@ -21,6 +21,7 @@ ROW = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64()), ("
 SPANS = [(10, 10), (10, 3), (7, 2), (12, 4), (3, 1)]
 ALGORITHMS = ["auto", "auto", "tma", "sma", "tma(grid=3)", "sma(grid=1, spare=1)", "cpm", "snn", "tsl"]
 STEPS = [0, 0, *range(-6, 10)]  # of time, from row to row
+GENERATOR = np.random.default_rng(5)
 JIT = not __import__("numba").config.DISABLE_JIT
 numbers = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, math.inf, -math.inf, math.nan, None])
 
@@ -171,6 +172,26 @@ def test_queries_that_come_one_by_one_share_a_crowd_in_the_end(bounded: bool, la
         begin += 37
     assert [len(lane.members) for lane in lanes(monitor)] == [24]
     compare(monitor, monitor.flush())
+
+
+def test_a_crowd_takes_no_query_over_whose_columns_it_has_not_read() -> None:
+    window, monitor, begin = sb.TimeWindow(50, 10), sb.Monitor(time="t", lateness=20), 0
+    for at in range(choose.MANY):
+        score = sb.linear({"x": 1.0 + at, "y": 1.0} if at else {"x": 1.0, "y": 1.0, "z": 1.0})
+        monitor.add(sb.TopK(name=f"q{at}", k=3, score=score, window=window))
+    for step in range(12):
+        if step == 4:
+            monitor.cancel("q0")  # who alone read z
+            for name, algorithm in (("q99", "auto"), ("o99", "oracle")):
+                score = sb.linear({"x": 0.1, "z": 1.0})
+                monitor.add(sb.TopK(name=name, k=3, score=score, window=window, algorithm=algorithm))
+        results = monitor.push({**stream(17, begin), "z": GENERATOR.random(17)})
+        begin += 17
+        if step >= 4:
+            assert told(results.append_column("tag", results["seq"]), "q99") == told(
+                results.append_column("tag", results["seq"]), "o99"
+            )
+            assert monitor.top("q99").equals(monitor.top("o99"))
 
 
 @pytest.mark.parametrize("emit", ["changes", "none"])

@@ -115,7 +115,7 @@ def _may_take_over(crowd: CrowdTimeLane, lane: Lane, seen: int) -> bool:
         return False
     lane.settle()
     since = seen - min(member.rows for member in asking)  # all have seen the rows from there on
-    return crowd.oldest_held() >= since and lane.oldest_held() >= crowd.since
+    return crowd.oldest_held() >= max(since, crowd.read_since(lane)) and lane.oldest_held() >= crowd.since
 
 
 def _united(groups: list[_Group]) -> list[_Group]:

@@ -50,9 +50,19 @@ def choose_crowd(scores: int) -> str | None:
 
     `./run bench points` measures grid and scan side by side; milliseconds a cycle of 10⁴ rows, N = 10⁶, k = 1 / 20 / 100:
 
-        TABLE
+        ==========  ==================  ===================  ====================
+        scores      d = 2               d = 4                d = 6
+        ==========  ==================  ===================  ====================
+        100, grid   0.64 / 0.88 / 0.92  1.19 / 1.15 / 1.31   2.15 / 1.87 / 2.04
+        100, scan   1.35 / 1.52 / 1.60  1.85 / 1.73 / 1.89   2.31 / 2.48 / 2.66
+        1000, grid  1.4 / 1.2 / 3.7     2.4 / 2.2 / 5.1      11 / 5.5 / 11
+        1000, scan  11 / 9.1 / 12       12 / 12 / 13         15 / 15 / 15
+        5000, grid  2.6 / 2.8                                63 (k = 1)
+        5000, scan  43 / 42                                  66 (k = 1)
+        ==========  ==================  ===================  ====================
 
-    The grid is the faster one everywhere.
+    The grid is the faster one in all of these. What is missing has not been measured since the grid changed; before that, a
+    scan won by 1.2 with 5000 scores, d = 6, k = 100.
 
     From how many scores on a crowd is worth it: time of a structure each over that of a crowd, linear scores, d = 4, k = 20:
 

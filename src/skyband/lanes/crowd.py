@@ -98,6 +98,7 @@ class CrowdLane(Lane):
         self._uncounted = 0  # rows taken since the members' counters were brought up to date
         self._emission: np.ndarray | None = None  # what each member's windows give
         self._read: Counter[str] = Counter()  # how many members read an attribute
+        self._read_from: dict[str, int] = {}  # the first row from which on some member did, as far as is known
 
     def _made(self, place: Place, attributes: tuple[str, ...]) -> Crowd:
         """What answers its queries."""
@@ -214,7 +215,9 @@ class CrowdLane(Lane):
     def _points(self, rows: Rows) -> np.ndarray:
         """The numbers of the rows: float64 [attributes, rows]."""
         attributes = self.structure.attributes
-        known = column_values([name for name in attributes if self._read[name] > 0], rows.table)
+        read = [name for name in attributes if self._read[name] > 0]
+        self._read_from = {name: self._read_from.get(name, rows.base) for name in read}
+        known = column_values(read, rows.table)
         # a column that nobody reads any more may have become one of texts
         return np.stack([known[name] if name in known else np.zeros(len(rows.table)) for name in attributes])
 

@@ -67,6 +67,11 @@ class CrowdTimeLane(CrowdLane):
             member.gathers = None
             self._seat(member, place)
 
+    def read_since(self, lane: Lane) -> int:
+        """The first row of which, and of all later ones, everything is known here that another lane's queries read."""
+        names = {name for member in lane.members if member.active for name in self._columns_of(member)}
+        return max(self._read_from.get(name, NO_ROW) for name in names)
+
     def oldest_held(self) -> int:
         """The row that arrived first of those that an answer to come may hold, or all that are to come."""
         return int(min(self._live().min(initial=NO_ROW), self.open.seqs(0).min(initial=NO_ROW)))
