@@ -372,12 +372,12 @@ def test_refuses_what_it_cannot_do() -> None:
 def test_auto_is_sap_for_the_best_row_of_every_window() -> None:
     scores = SHAPES["falling, noisy"](np.random.default_rng(5), np.arange(400))
     for k, emit, window, chosen in (
-        (1, "changes", sb.CountWindow(90, 10), "sap"),
-        (1, "changes", sb.CountWindow(90, 9), "shared"),  # it passes over windows without a change as well
+        (1, "changes", sb.CountWindow(250, 100), "sap"),
+        (1, "changes", sb.CountWindow(250, 99), "shared"),  # it passes over windows without a change as well
         (9, "snapshots", sb.CountWindow(1), "shared"),
-        (2, "changes", sb.CountWindow(90, 10), "shared"),
-        (1, "none", sb.CountWindow(90, 10), "shared"),
-        (1, "changes", sb.TimeWindow(90, 10), "shared"),
+        (2, "changes", sb.CountWindow(250, 100), "shared"),
+        (1, "none", sb.CountWindow(250, 100), "shared"),
+        (1, "changes", sb.TimeWindow(250, 100), "shared"),
     ):
         asked = [sb.TopK(name=name, k=k, score="x", window=window, emit=emit, algorithm=name) for name in ("auto", "oracle")]
         told = []

@@ -154,7 +154,7 @@ class PairNaive(PairStructure):
 def _tail(columns: np.ndarray, ordinal: np.ndarray) -> Tail:
     """Rows without zones or coarse columns."""
     none = np.zeros((0, len(columns)))
-    return Tail(columns, ordinal, none, none, none.astype(np.float32), none[:, 0])
+    return Tail(columns, ordinal, none, none, none.astype(np.float32), np.zeros(0))
 
 
 def _empty(scoring: Scoring, room: int, k: int) -> kernel.Naive:
