@@ -141,6 +141,18 @@ def test_scores_over_different_columns_in_one_grid_are_those_of_the_oracle(data:
         compare_with_oracle(data, ["changes", "snapshots", "arrivals", "none"])
 
 
+def test_a_column_ranked_under_a_condition_leaves_the_rows_of_others_as_they_are() -> None:
+    queries = [
+        sb.TopK(name="d", k=2, score=sb.linear({"d": 1.0}), where="c < a or d == 1", window=WINDOW),
+        sb.TopK(name="nothing", k=2, score=sb.linear({"a": 0.0, "d": 0.0}), window=WINDOW),  # 0 · ∞ is no number
+    ]
+    with patch.object(choose, "MANY", 2):
+        monitor = sb.Monitor([*queries, oracle(queries[1], "oracle")])
+        monitor.push({"a": [0.0, 1.0], "c": [0.0, 0.0], "d": [math.inf, 1.0]})
+    assert [member.query.name for lane in crowds(monitor) for member in lane.members] == ["d", "nothing"]
+    assert monitor.stats("nothing")["nulls"] == monitor.stats("oracle")["nulls"] == 1
+
+
 def over(columns: str, number: int, **more: Any) -> sb.TopK:
     score = sb.linear(dict.fromkeys(columns, 1.0 + number) | {columns[0]: 1.0})
     given: dict[str, Any] = {"k": 3, "window": WINDOW, **more}

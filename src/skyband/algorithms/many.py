@@ -53,15 +53,16 @@ class Many:
     def unscored(self, rows: np.ndarray, which: Iterable[int] | None = None) -> np.ndarray:
         """How many of the rows have no score, for each query, or for those of `which`; where a row lies does not matter."""
         counts = np.zeros(len(self.asked), np.int64)
-        out = np.empty(rows.shape[1])
+        room = np.empty(rows.shape[1])
         for number in range(len(self.asked)) if which is None else which:
             asked = self.asked[number]
             if asked.code is not None:
                 tree = asked.score if isinstance(asked.score, Call) else asked.score.tree
-                out = compute(tree, dict(zip(self.attributes, rows, strict=True)), rows.shape[1])
+                scores = compute(tree, dict(zip(self.attributes, rows, strict=True)), rows.shape[1])  # may be one of `rows`
             else:
-                questions.scores_of(self.questions, number, rows, 0, rows.shape[1], out)
-            counts[number] = np.isnan(out).sum()
+                questions.scores_of(self.questions, number, rows, 0, rows.shape[1], room)
+                scores = room
+            counts[number] = np.isnan(scores).sum()
         return counts
 
     def unscored_among(self, rows: np.ndarray) -> np.ndarray:
