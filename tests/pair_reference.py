@@ -8,6 +8,7 @@ Windows, late rows and activation are those of `reference`; nothing is shared wi
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ class AskedPairs(Asked):
 class PairReference(Reference):
     """A reference whose `seq` and `row` are pairs of these."""
 
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._scores: dict[Asked, dict[tuple[int, int], float | None]] = {}
+
     def _accept(self, standing: Standing, position: int, seq: int, row: Row) -> None:
         asked = standing.asked
         assert isinstance(asked, AskedPairs)
@@ -38,21 +43,31 @@ class PairReference(Reference):
     def _report(self, standing: Standing, end: int) -> None:
         asked: Any = standing.asked
         held = sorted((*entry[:2], place) for place, entry in enumerate(standing.rows) if end - asked.size <= entry[0] < end)
-        found: list[Any] = []
+        scores = self._scores.setdefault(standing.asked, {})
+        found: list[tuple[float, int, int]] = []
         for later, (_, b, b_place) in enumerate(held):
             for earlier, (_, a, a_place) in enumerate(held[:later]):
-                older, newer = standing.rows[a_place][2], standing.rows[b_place][2]
-                score = asked.score(older, newer)
-                if score is None or math.isnan(score) or (asked.where is not None and not asked.where(older, newer)):
-                    continue
-                turned = score if asked.order == "asc" else -score
-                found.append(((turned, -earlier, -later), Ranked(score, 0, (a, b), (older, newer))))  # type: ignore[arg-type]
-        found.sort(key=lambda entry: entry[0])
-        before, standing.top = standing.top, [entry[1] for entry in found[: asked.k]]
+                if (a, b) not in scores:
+                    scores[a, b] = _score(asked, standing.rows[a_place][2], standing.rows[b_place][2])
+                if (score := scores[a, b]) is not None:
+                    found.append((score if asked.order == "asc" else -score, -earlier, -later))
+        best = [(held[-earlier], held[-later]) for _, earlier, later in heapq.nsmallest(asked.k, found)]
+        before = standing.top
+        standing.top = [
+            Ranked(scores[a, b], 0, (a, b), (standing.rows[a_place][2], standing.rows[b_place][2]))  # type: ignore[arg-type]
+            for (_, a, a_place), (_, b, b_place) in best
+        ]
         standing.closed, standing.predecessor_held_rows = end, bool(held)
         standing.reported.append((end, standing.top))
         standing.events += [Event(asked.name, end, *event) for event in _changes(standing, before)]
         standing.seen |= {r.seq for r in standing.top}
+
+
+def _score(asked: Any, older: Row, newer: Row) -> float | None:
+    score = asked.score(older, newer)
+    if score is None or math.isnan(score) or (asked.where is not None and not asked.where(older, newer)):
+        return None
+    return float(score)
 
 
 def l1(*columns: str) -> PairFunction:
