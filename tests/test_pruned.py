@@ -44,7 +44,7 @@ class Alone:
     def step(self, row: int, score: float) -> None:
         self._make_room()
         state = self.state
-        kernel.step(*state.rows, state.marks, state.levels, state.query, 0, row, score, math.nan)
+        kernel.step(*state.rows, state.marks, state.levels, state.query, 0, row, float(score), math.nan)
 
     def offer(self, row: int, score: float, late: bool) -> int:
         self._make_room()

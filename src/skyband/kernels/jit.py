@@ -110,7 +110,20 @@ def _cached(function: Kernel, flags: dict[str, Any]) -> Kernel:
     kernel = numba.njit(**_FLAGS, **flags)(function)
     if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         kernel._cache = CompiledOnce(function)
+        if "forceinline" not in flags:
+            _compile_once_for_all_constants(kernel)
     return cast(Kernel, kernel)
+
+
+def _compile_once_for_all_constants(kernel: Any) -> None:
+    """Kernels that hand `kernel` a constant share the code of those that hand over a variable; numba would compile it for each
+    constant."""
+    template_for = kernel.get_call_template
+
+    def template_for_variables(given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return template_for(tuple(map(types.unliteral, given)), {name: types.unliteral(kind) for name, kind in named.items()})
+
+    kernel.get_call_template = template_for_variables
 
 
 def _compiled(function: Kernel, **flags: Any) -> Kernel:
@@ -145,7 +158,7 @@ def allocating(function: Kernel) -> Kernel:
 
 
 def tiny(function: Kernel) -> Kernel:
-    """Like `lean`, for a few lines that are part of whatever calls them."""
+    """Like `lean`, for a few lines that are part of whatever calls them, and compiled for the constants it hands over."""
     return _compiled(function, _nrt=False, forceinline=True)
 
 

@@ -82,7 +82,8 @@ def search(state, boxes, scorer):
 def _search_run(state, boxes, scorer, r):
     """False when the band had no room; what was done stands in marks[LEAF]."""
     marks, pending = state.marks, state.pending
-    begin, leaves, first_node = boxes.runs[r, BEGIN], boxes.runs[r, ROWS] // LEAF_ROWS, boxes.runs[r, NODE]
+    rows = np.int64(LEAF_ROWS)  # no constant: loops over it are not compiled once more
+    begin, leaves, first_node = boxes.runs[r, BEGIN], boxes.runs[r, ROWS] // rows, boxes.runs[r, NODE]
     sign, visited, search, apart = scorer.sign[0], 0, scorer.marks[SEARCH], scorer.sign[APART]
     newer, weights, limit = scorer.newer, scorer.weights, boxes.limit[r]
     level = level_of(search, scorer.shape, apart, limit)
@@ -98,19 +99,19 @@ def _search_run(state, boxes, scorer, r):
             continue
         leaf = node - leaves
         if leaf >= marks[LEAF]:
-            place = begin + leaf * LEAF_ROWS
-            marks[SCORED] += LEAF_ROWS
-            if any_apart(search, boxes.columns, place, LEAF_ROWS, newer, weights, scorer.buffer, apart, level):
-                if marks[PENDING] + LEAF_ROWS > len(pending.score):
+            place = begin + leaf * rows
+            marks[SCORED] += rows
+            if any_apart(search, boxes.columns, place, rows, newer, weights, scorer.buffer, apart, level):
+                if marks[PENDING] + rows > len(pending.score):
                     if marks[BAND] + marks[PENDING] > len(state.band.score):
                         return False
                     merge_all(state, boxes)
                     limit = boxes.limit[r]
                     level = level_of(search, scorer.shape, apart, limit)
                     continue
-                fill(scorer, boxes.columns, place, LEAF_ROWS)
+                fill(scorer, boxes.columns, place, rows)
                 wait, newest, reach = marks[PENDING], marks[NEXT], marks[REACH]
-                for hit in scorer.hits[: reaching(sign, scorer.buffer, scorer.hits, LEAF_ROWS, limit)]:
+                for hit in scorer.hits[: reaching(sign, scorer.buffer, scorer.hits, rows, limit)]:
                     a = boxes.ordinal[place + hit]
                     if a >= reach:
                         pending.score[wait], pending.a[wait], pending.b[wait] = sign * scorer.buffer[hit], a, newest
