@@ -163,7 +163,7 @@ class Monitor:
         self._early = early
         times = clock.read(table) if clock is not None else None
         places = [self._place(query, schema, clock) for query in self._waiting]
-        if schema != self._schema:  # a column that was all null has taken a type
+        if self._schema is not None and schema != self._schema:  # a column that was all null has taken a type
             for query in self._queries.values():
                 self._place(query, schema, clock)
         if clock is not None and times is not None:
