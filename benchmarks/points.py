@@ -133,6 +133,6 @@ def _resident(line: str) -> float:
 
 
 def _reached(weights: np.ndarray, rows: np.ndarray, number: int) -> np.ndarray:
-    """The scores that so many of the rows reach, a few queries at a time: the process is to hold little else, not even for a moment."""
+    """The scores that so many of the rows reach, a few queries at a time: the process is to hold little else."""
     blocks = np.array_split(weights, 100)
     return np.concatenate([np.partition(block @ rows, -number, axis=1)[:, -number].copy() for block in blocks])

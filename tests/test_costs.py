@@ -99,9 +99,7 @@ def test_one_query_that_comes_or_goes_costs_little_among_thousands(bounded: bool
 
 @pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize("window", [sb.CountWindow(20_000, 10_000), sb.TimeWindow(20_000, 10_000)])
-def test_rows_are_not_scored_for_each_query_of_a_crowd_at_once(
-    window: sb.CountWindow | sb.TimeWindow, bounded: bool
-) -> None:
+def test_rows_are_not_scored_for_each_query_of_a_crowd_at_once(window: sb.CountWindow | sb.TimeWindow, bounded: bool) -> None:
     def asked(count: int) -> list[sb.TopK | sb.Threshold]:
         given = [{"name": f"q{at}", "score": one, "window": window} for at, one in enumerate(scores(count))]
         return [sb.Threshold(above=1.9 + at / 100, **one) if bounded else sb.TopK(k=5, **one) for at, one in enumerate(given)]

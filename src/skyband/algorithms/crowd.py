@@ -114,7 +114,7 @@ class Crowd(Scanned):
         first, end, name = self._windows(begin)
         progress = np.zeros(kernel.PROGRESS, np.int64)
         progress[[kernel.ROW, kernel.MEMBER]] = begin, pruning.NONE
-        progress[kernel.WAITING] = int(indexed.waits.sum())
+        progress[[kernel.WAITING, kernel.COMING]] = int(indexed.waits.sum()), self._coming()
         answers = self._answers()
         while True:
             status = kernel.walk(
@@ -136,6 +136,10 @@ class Crowd(Scanned):
         size, slide = self.asked[0].size, self.asked[0].slide
         end = np.arange(begin // slide + 1, self.seen // slide + 1) * slide
         return end - size, end, end
+
+    def _coming(self) -> int:
+        """The first row of the window that ends next."""
+        return (self.seen // self.asked[0].slide + 1) * self.asked[0].slide - self.asked[0].size
 
     def _last_window(self, seen: int) -> tuple[int, int]:
         """The window that had ended last when so many rows had come: its first row and its end."""
