@@ -15,7 +15,8 @@ Deviations: a query that monitors cells in vain is indexed anew when that has co
 more cells gets some more than it needs. The grid is laid over the range of the rows, and anew, in O(window), when the window
 comes to range twice as far, or over a third of it (`extent`); cells at its edge reach to infinity, or, where the window is
 kept, as far as its rows, and a search begins at the best of the cells that those range over. A skyband of SMA that has
-grown to twice k is cut back to the k best, as after a search. With `spare`, which the paper does not have, SMA searches for
+grown to twice k is cut back to the k best, as after a search, when a window is answered, or before, when it has no room and its
+top-k will not lose a row by then. With `spare`, which the paper does not have, SMA searches for
 that share of k more rows: a skyband that begins with k rows falls below k as often as not when one next comes or goes, one
 that begins with some to spare hardly ever. In a grid of one cell both are scanned, and filled by a look at the whole window: so
 it is where two cells along each attribute would be more cells than rows.
