@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from time import process_time
 from typing import Any
 
@@ -94,3 +95,22 @@ def test_one_query_that_comes_or_goes_costs_little_among_thousands(bounded: bool
             taken[change].append(process_time() - start)
     assert len(monitor._lanes) == 1
     assert np.median(taken["with"]) < 8 * np.median(taken["without"])
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("window", [sb.CountWindow(20_000, 10_000), sb.TimeWindow(20_000, 10_000)])
+def test_rows_are_not_scored_for_each_query_of_a_crowd_at_once(window: sb.CountWindow | sb.TimeWindow, bounded: bool) -> None:
+    def asked(count: int) -> list[sb.TopK | sb.Threshold]:
+        given = [{"name": f"q{at}", "score": one, "window": window} for at, one in enumerate(scores(count))]
+        return [sb.Threshold(above=1.9 + at / 100, **one) if bounded else sb.TopK(k=5, **one) for at, one in enumerate(given)]
+
+    sb.Monitor(asked(40), time="t").push(rows(0, 20_000))  # kernels are loaded
+    monitor, batch = sb.Monitor(asked(400), time="t"), rows(0, 20_000)
+    tracemalloc.start()
+    try:
+        monitor.push(batch)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert monitor.stats("q0")["queries"] == 400
+    assert most < 400 * len(batch["x"]) * 8 / 4

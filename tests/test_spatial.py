@@ -275,3 +275,25 @@ def test_what_a_grid_cannot_answer_is_refused_where_it_is_asked(given_: dict[str
     with pytest.raises(sb.QueryError) as problem:
         sb.TopK(name="q", **asked)
     assert text in str(problem.value)
+
+
+@pytest.mark.parametrize(("size", "slide"), [(8000, 4000), (4000, 4000), (6000, 1500)])
+@pytest.mark.parametrize("order", ["desc", "asc"])
+def test_a_first_window_of_many_rows_makes_no_skyband_large(size: int, slide: int, order: str) -> None:
+    generator, names = np.random.default_rng(4), ("x", "y")
+    crowd, weights = Crowd(names, 6), generator.random((70, 2))
+    scores = [sb.linear(dict(zip(names, one, strict=True))) for one in weights.tolist()]
+    crowd.add(*(Asked(one, order, 20, size, slide, "sma", options={"spare": 0.5}) for one in scores))
+    room = crowd.state.marks[:, bands.ROOM].copy()
+    rows = np.round(generator.random((2, 5 * size)), 2)  # many are equal
+    for begin in range(0, rows.shape[1], slide // 2):
+        push(crowd, rows[:, begin : begin + slide // 2])
+        crowd.check_invariants()
+        if begin + slide // 2 == slide:
+            assert (crowd.state.marks[:, bands.ROOM] == room).all()
+        end = crowd.seen // slide * slide
+        window = rows[:, max(end - size, 0) : end]
+        for number, one in enumerate(weights):
+            score = (0.0 + one[0] * window[0] + one[1] * window[1]) * (1 if order == "desc" else -1)
+            best = np.lexsort((np.arange(len(score)), score))[::-1][:20] + max(end - size, 0)
+            assert crowd.tops.ordinal[number, : crowd.tops.count[number]].tolist() == best.tolist()

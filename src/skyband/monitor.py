@@ -163,20 +163,20 @@ class Monitor:
         self._early = early
         times = clock.read(table) if clock is not None else None
         places = [self._place(query, schema, clock) for query in self._waiting]
-        if schema != self._schema:  # a column that was all null has taken a type
+        if self._schema is not None and schema != self._schema:  # a column that was all null has taken a type
             for query in self._queries.values():
                 self._place(query, schema, clock)
         if clock is not None and times is not None:
             spans = [one.size + one.slide for one in places if one.timed]
             spans += [member.size + member.slide for lane in self._lanes if lane.timed for member in lane.members]
             clock.check_end(int(times.max()) + max(spans, default=0))
-        bound = dict(self._bound) if places else self._bound
-        for one in places:
-            bind_place(one, schema, bound)
-        doors = [one.door for one in places if one.door]
-        read = {*self._bound, *(key for door in doors for key in (door.score, door.where) if key is not None)}
-        values = {key: bound[key].evaluate(table) for key in read}
         lanes, joining = seat(places, self._lanes, self._seen) if places else ([], [])
+        doors = {*(door for lane in lanes for door in lane.doors), *(one.door for _, one in joining)}
+        bound = dict(self._bound)
+        for one in places:
+            if one.door in doors:  # a crowd reads the columns itself
+                bind_place(one, schema, bound)
+        values = {key: formula.evaluate(table) for key, formula in bound.items()}
         before = watermarks_before(times, max([self._watermark, *moments]), allowed)
         numbers = self._keys_of(table, schema, late_for_all([*self._lanes, *lanes], times, before))
         for lane in (*self._lanes, *lanes):

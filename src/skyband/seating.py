@@ -110,6 +110,7 @@ def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane]
     Changes none of these."""
     places = gathered(places, lanes)
     new: list[Lane] = []
+    crowds: dict[Lane, list[Place]] = {}  # of these, crowds, which are taken up together
     joining: list[tuple[Lane, Place]] = []
     for one in places:
         _check_memory(one)
@@ -120,8 +121,14 @@ def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane]
             with _memory_for([one.query]):
                 lane = one.lane(one, since)
             new.append(lane)
+        if isinstance(lane, CrowdLane):
+            crowds.setdefault(lane, []).append(one)
+            continue
         with _memory_for([one.query]):
             lane.join(one)
+    for lane, together in crowds.items():
+        with _memory_for([one.query for one in together]):
+            lane.join(*together)
     for lane in new:
         with _memory_for([member.query for member in lane.members]):
             lane.start()

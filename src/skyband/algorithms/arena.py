@@ -25,7 +25,8 @@ class Band:
     """How a band prunes.
 
     kind       one of KINDS; limited: probabilistic, and rows that k newer ones outrank are dropped
-    limit      relaxed: the candidates at the first sweep; probabilistic, limited: the most candidates
+    limit      relaxed: the candidates at the first sweep; probabilistic, limited: the most candidates; strict: where it is
+               filled from the window, the rows above which it is cut back
     least      probabilistic, limited: the fewest candidates at which its threshold still holds
     share      relaxed: the pruning coefficient gamma; probabilistic, limited: how far a lost row lowers the threshold, in
                differences of the two lowest candidates
@@ -40,7 +41,9 @@ class Band:
     @property
     def room(self) -> int:
         """Places to begin with."""
-        return self.k + self.limit + _FEW if KINDS[self.kind] >= bands.PROBABILISTIC else 2 * self.k + _FEW
+        if KINDS[self.kind] >= bands.PROBABILISTIC:
+            return self.k + self.limit + _FEW
+        return max(2 * self.k, self.limit if self.kind == "strict" else 0) + _FEW
 
 
 def pruners(bands_asked: Sequence[Band], queries: int) -> Pruners:

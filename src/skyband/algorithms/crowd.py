@@ -15,7 +15,8 @@ Deviations: a query that monitors cells in vain is indexed anew when that has co
 more cells gets some more than it needs. The grid is laid over the range of the rows, and anew, in O(window), when the window
 comes to range twice as far, or over a third of it (`extent`); cells at its edge reach to infinity, or, where the window is
 kept, as far as its rows, and a search begins at the best of the cells that those range over. A skyband of SMA that has
-grown to twice k is cut back to the k best, as after a search. With `spare`, which the paper does not have, SMA searches for
+grown to twice k is cut back to the k best, as after a search, when a window is answered, or before, when it has no room and its
+top-k will not lose a row by then. With `spare`, which the paper does not have, SMA searches for
 that share of k more rows: a skyband that begins with k rows falls below k as often as not when one next comes or goes, one
 that begins with some to spare hardly ever. In a grid of one cell both are scanned, and filled by a look at the whole window: so
 it is where two cells along each attribute would be more cells than rows.
@@ -114,7 +115,7 @@ class Crowd(Scanned):
         first, end, name = self._windows(begin)
         progress = np.zeros(kernel.PROGRESS, np.int64)
         progress[[kernel.ROW, kernel.MEMBER]] = begin, pruning.NONE
-        progress[kernel.WAITING] = int(indexed.waits.sum())
+        progress[[kernel.WAITING, kernel.COMING]] = int(indexed.waits.sum()), self._coming()
         answers = self._answers()
         while True:
             status = kernel.walk(
@@ -136,6 +137,10 @@ class Crowd(Scanned):
         size, slide = self.asked[0].size, self.asked[0].slide
         end = np.arange(begin // slide + 1, self.seen // slide + 1) * slide
         return end - size, end, end
+
+    def _coming(self) -> int:
+        """The first row of the window that ends next."""
+        return (self.seen // self.asked[0].slide + 1) * self.asked[0].slide - self.asked[0].size
 
     def _last_window(self, seen: int) -> tuple[int, int]:
         """The window that had ended last when so many rows had come: its first row and its end."""

@@ -19,8 +19,8 @@ from skyband.algorithms import scanned
 from skyband.algorithms.asked import Asked, resolution
 from skyband.algorithms.crowd import Crowd
 from skyband.algorithms.scanned import NO_POINTS, Round
+from skyband.kernels import bands, points, pruning
 from skyband.kernels import crowd as kernel
-from skyband.kernels import points, pruning
 from skyband.kernels import scan as scan_kernel
 from skyband.kernels.point_grid import room_for, search
 
@@ -83,6 +83,9 @@ class TimeCrowd(Crowd):
 
     def _windows(self, begin: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._first, self._end, self._number
+
+    def _coming(self) -> int:
+        return int(bands.NEVER)  # that depends on the rows to come
 
     def _last_window(self, seen: int) -> tuple[int, int]:
         return self.last

@@ -50,19 +50,20 @@ class Scanned(Many):
 
     # -- queries -------------------------------------------------------------------------------------------------
 
-    def add(self, asked: Asked) -> None:
-        """Take up a query: it sees the rows from now on."""
-        extra = pruners(self._bands(asked), 1)
-        query = extra.query[0]
-        query[[pruning.CORE, pruning.FILTER]] = 0, 1 if asked.filter else pruning.NONE
-        query[pruning.SIZE] = asked.size if asked.core == "probabilistic" else 0
-        query[pruning.BUFFER] = 0 if asked.filter is None else buffer_of(asked.size, asked.options.get("buffer"))
-        query[[pruning.TAKEN, pruning.LEFT]] = self.seen
-        query[pruning.REFILLS] = asked.core in REFILLED
-        query[[pruning.WANTED, pruning.LEAST_WANTED]] = asked.wanted
-        query[pruning.SEARCHED] = self.seen
+    def add(self, *asked: Asked) -> None:
+        """Take up queries: they see the rows from now on. Many at once cost no more than what each holds."""
+        extra = pruners([band for one in asked for band in self._bands(one)], len(asked))
+        for number, (one, query) in enumerate(zip(asked, extra.query, strict=True)):
+            query[[pruning.CORE, pruning.FILTER]] = 2 * number, 2 * number + 1 if one.filter else pruning.NONE
+            query[pruning.SIZE] = one.size if one.core == "probabilistic" else 0
+            query[pruning.BUFFER] = 0 if one.filter is None else buffer_of(one.size, one.options.get("buffer"))
+            query[[pruning.TAKEN, pruning.LEFT]] = self.seen
+            query[pruning.REFILLS] = one.core in REFILLED
+            query[[pruning.WANTED, pruning.LEAST_WANTED]] = one.wanted
+            query[pruning.SEARCHED] = self.seen
         self.state = joined(self.state, extra) if self.asked else extra
-        self._take_up(asked)
+        for one in asked:
+            self._take_up(one)
         self._resize_tops()
 
     def _bands(self, asked: Asked) -> list[Band]:

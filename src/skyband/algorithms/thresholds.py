@@ -77,21 +77,23 @@ class Thresholds(Many):
 
     # -- queries -------------------------------------------------------------------------------------------------
 
-    def add(self, asked: Asked) -> None:
-        """Take up a query: it sees the rows from now on."""
-        self._take_up(asked)
-        kept, new = self._kept, self._empty_answers(1)
-        bound = -asked.above if asked.order == "asc" else asked.above
-        self._kept = kept._replace(
-            marks=np.concatenate([kept.marks, new.marks]),
-            bound=np.append(kept.bound, bound),
-            told=np.append(kept.told, asked.emission),
-        )
-        if self._index is not None:
-            grid, screen = self._index
-            self._index = grid_with_one(grid), screen_with_one(screen, len(kept.bound))
-            query_grid.monitor(self._index[0], self.questions, len(kept.bound), np.nextafter(bound, np.inf))
-            set_screen(self._index[1], self.questions, len(kept.bound), bound)
+    def add(self, *asked: Asked) -> None:
+        """Take up queries: they see the rows from now on."""
+        kept, new, number = self._kept, self._empty_answers(len(asked)), len(self.asked)
+        new.bound[:] = [-one.above if one.order == "asc" else one.above for one in asked]
+        new.told[:] = [one.emission for one in asked]
+        tables = {name: np.concatenate([getattr(kept, name), getattr(new, name)]) for name in ("marks", "bound", "told")}
+        self._kept = kept._replace(**tables)
+        for one in asked:
+            self._take_up(one)
+        if self._index is None:
+            return
+        grid, screen = self._index
+        for at, bound in enumerate(new.bound.tolist(), number):
+            grid, screen = grid_with_one(grid), screen_with_one(screen, at)
+            query_grid.monitor(grid, self.questions, at, np.nextafter(bound, np.inf))
+            set_screen(screen, self.questions, at, bound)
+        self._index = grid, screen
 
     def take_over(self, asked: Asked, score: np.ndarray, ordinal: np.ndarray) -> None:
         """Take up a query that has seen all rows of the last window, and was told these of it, best first."""

@@ -87,8 +87,12 @@ class TSL(Many):
 
     # -- queries -------------------------------------------------------------------------------------------------
 
-    def add(self, asked: Asked) -> None:
-        """Take up a query: it sees the rows from now on."""
+    def add(self, *asked: Asked) -> None:
+        """Take up queries: they see the rows from now on."""
+        for one in asked:
+            self._add(one)
+
+    def _add(self, asked: Asked) -> None:
         asked = _as_expression(asked)
         if chooses(asked.score if isinstance(asked.score, Call) else asked.score.tree):
             raise QueryError(f"TSL ranks by scores without where(), and, or; got {asked.score!r}; use another algorithm")

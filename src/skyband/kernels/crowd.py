@@ -36,6 +36,7 @@ from skyband.kernels.pruning import (
     crowded,
     fill,
     filled_for,
+    made_room,
     read,
     ready,
     set_wanted,
@@ -52,7 +53,8 @@ MEMBER = 2  # the query last looked at in this stage
 WAITING = 3  # how many queries wait for an answer
 SEARCHES = 4  # how often a core was filled from the window
 WINDOW = 5  # the next one to be answered
-PROGRESS = 6
+COMING = 6  # the first row of the one after those, as far as is known; else bands.NEVER
+PROGRESS = 7
 
 PATIENCE = 128  # rows scored in vain that cost as much as indexing a query anew
 SCREENED = 4096  # the same where a row is screened first, which costs less
@@ -204,10 +206,11 @@ def _part(pruners, indexed, calendar, left, slot, first, end, progress):
 
 @lean
 def _show(
-    pruners, questions, grid, indexed, calendar, row, here, there, cell, leaves, arriving, word, bits, largest, totals, progress
-):
+    pruners, questions, grid, indexed, calendar, first, row,
+    here, there, cell, leaves, arriving, word, bits, largest, totals, progress,
+):  # fmt: skip
     """Show the row that leaves the buffer, or the one that arrives, to the queries that monitor its cell, from those of a word
-    on. Returns as `_lose`."""
+    on. `first`: of the window that is answered next. Returns as `_lose`."""
     scores, ordinals, counts = pruners.rows
     marks, levels, query, members = pruners.marks, pruners.levels, pruners.query, grid.members
     shown = here if arriving else there
@@ -227,7 +230,7 @@ def _show(
             indexed.vain[q] += 1
         if wanted:
             status = crowded(marks, query, q)
-            if status != DONE:
+            if status != DONE and not made_room(scores, marks, levels, query, q, first):
                 return status
             leaving_score = score_of(questions, q, there) if leaves else np.nan
             touched = step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_score)
@@ -285,7 +288,9 @@ def _next_busy(leaving, span, watchers, cells, row, at, stop):
 
 
 @tiny
-def _take_rows(pruners, questions, grid, indexed, calendar, rows, cells, rows_from, upto, here, there, totals, progress):
+def _take_rows(
+    pruners, questions, grid, indexed, calendar, first, rows, cells, rows_from, upto, here, there, totals, progress
+):  # fmt: skip
     """Take the rows before the ordinal `upto`. Returns as `_lose`."""
     filtered = pruners.query[0, FILTER] != NONE
     span = pruners.query[0, BUFFER] if filtered else pruners.query[0, SIZE]  # rows leave one by one so many later, or 0
@@ -317,7 +322,7 @@ def _take_rows(pruners, questions, grid, indexed, calendar, rows, cells, rows_fr
                     grid.members, indexed.screen, indexed.vain, cell, progress[MEMBER], there, largest, totals
                 )
                 status = _show(
-                    pruners, questions, grid, indexed, calendar, row,
+                    pruners, questions, grid, indexed, calendar, first, row,
                     here, there, cell, leaves, False, word, bits, largest, totals, progress,
                 )  # fmt: skip
                 if status != DONE:
@@ -327,7 +332,7 @@ def _take_rows(pruners, questions, grid, indexed, calendar, rows, cells, rows_fr
         word, bits = _next_shown(grid.members, indexed.screen, indexed.vain, cell, progress[MEMBER], here, largest, totals)
         if bits != 0:
             status = _show(
-                pruners, questions, grid, indexed, calendar, row,
+                pruners, questions, grid, indexed, calendar, first, row,
                 here, there, cell, leaves, True, word, bits, largest, totals, progress,
             )  # fmt: skip
             if status != DONE:
@@ -350,8 +355,9 @@ def _walk(
         at = progress[WINDOW]
         upto = end[at] if at < end.shape[0] else stop
         if progress[ROW] < upto:
+            begins = first[at] if at < end.shape[0] else progress[COMING]
             status = _take_rows(
-                pruners, questions, grid, indexed, calendar, rows, cells, rows_from, upto, here, there, totals, progress
+                pruners, questions, grid, indexed, calendar, begins, rows, cells, rows_from, upto, here, there, totals, progress
             )
             if status != DONE:
                 return status

@@ -289,6 +289,29 @@ def filled_for(first, end):
     return max(first, 0) + end
 
 
+@tiny
+def _cut_back(scores, marks, levels, query, q):
+    """Leave a core the best of its rows, as many as filling it looks for, and let no worse ones in."""
+    core = query[q, CORE]
+    query[q, REFILLS] = 2
+    marks[core, STOP] = marks[core, HEAD] + query[q, WANTED]
+    levels[core, THRESHOLD] = scores[marks[core, STOP] - 1]
+
+
+@lean
+def made_room(scores, marks, levels, query, q, first):
+    """Cut a full core back before its window, from the ordinal `first` on, is answered, which would do it: so it need not
+    grow with all rows of a first window. False where it would not, or where the top-k is to lose rows by then."""
+    core = query[q, CORE]
+    held = marks[core, STOP] - marks[core, HEAD]
+    if query[q, REFILLS] == 0 or marks[core, KIND] != STRICT or marks[core, OLDEST] < first or held <= query[q, WANTED]:
+        return False
+    if query[q, REFILLS] == 2 and held <= marks[core, LIMIT]:
+        return False
+    _cut_back(scores, marks, levels, query, q)
+    return True
+
+
 @lean
 def ready(scores, marks, levels, query, q, first, end):
     """Can the window [first, end) be answered, rows before it having expired? False: the core has to be filled from it first.
@@ -305,9 +328,7 @@ def ready(scores, marks, levels, query, q, first, end):
     # the first answer, when it holds all rows so far, or a threshold from long ago that lets too many in
     loose = query[q, REFILLS] == 1 or (marks[core, KIND] == STRICT and held > marks[core, LIMIT])
     if held >= query[q, WANTED] and loose:
-        query[q, REFILLS] = 2
-        marks[core, STOP] = marks[core, HEAD] + query[q, WANTED]
-        levels[core, THRESHOLD] = scores[marks[core, STOP] - 1]
+        _cut_back(scores, marks, levels, query, q)
     return True
 
 

@@ -73,8 +73,8 @@ class AcrossLane(Lane):
     def admits(self, place: Place) -> bool:
         return False
 
-    def join(self, place: Place) -> None:
-        self.members.append(place.member)
+    def join(self, *places: Place) -> None:
+        self.members += [place.member for place in places]
 
     # -- rows ----------------------------------------------------------------------------------------------------
 

@@ -167,8 +167,8 @@ class Lane(ABC):
         """Can this query, which has the lane's key, join now and see the rows from here on?"""
 
     @abstractmethod
-    def join(self, place: Place) -> None:
-        """Take up a query."""
+    def join(self, *places: Place) -> None:
+        """Take up queries."""
 
     def start(self) -> None:
         """All queries that begin with the lane have joined: the first row is here. May fail for want of memory."""

@@ -119,9 +119,10 @@ class CrowdLane(Lane):
         """May queries join now?"""
         return True
 
-    def join(self, place: Place) -> None:
-        self.structure.add(self._asked(place))
-        self._seat(place.member, place)
+    def join(self, *places: Place) -> None:
+        self.structure.add(*[self._asked(place) for place in places])
+        for place in places:
+            self._seat(place.member, place)
 
     def _seat(self, member: Member, place: Place) -> None:
         """Let a query that the structure has taken up be the last of the members."""
@@ -203,6 +204,8 @@ class CrowdLane(Lane):
         return emitted, emitted.ordinal
 
     def settle(self) -> None:
+        if self._uncounted == 0:
+            return
         for member in self.members:
             member.rows += self._uncounted
         self._uncounted = 0
@@ -329,8 +332,7 @@ class CrowdLane(Lane):
         places = [_again(one, header, known["algorithm"]) for one, known in zip(places, header["members"], strict=True)]
         lane = cls(places[0], header["since"])
         lane._prepare(places, header)
-        for place in places:
-            lane.join(place)
+        lane.join(*places)
         lane.read_counters(header)
         lane.uids, lane.next_uid = header["uids"], header["next_uid"]
         lane.ranked, lane.ranked_limit = arrays["ranked"], header["ranked_limit"]

@@ -74,8 +74,11 @@ class PairLane(Lane):
     def admits(self, place: Place) -> bool:
         return (self.structure.shares or not self.members) and not self._waits()
 
-    def join(self, place: Place) -> None:
-        member = place.member
+    def join(self, *places: Place) -> None:
+        for place in places:
+            self._join(place.member)
+
+    def _join(self, member: Member) -> None:
         since = self._first_ordinal()
         self.structure.add(pairs_among(self.expected, self._asked(member)), watched=member.query.emit != "none", first=since)
         self.reported = _with_room(self.reported, 1, self.structure.answers)

@@ -42,8 +42,8 @@ class RankedLane(Lane):
         alone = self.door.above is not None or (self.algorithm != "auto" and not load(self.algorithm).shares)
         return not self.started and not alone
 
-    def join(self, place: Place) -> None:
-        self.members.append(place.member)
+    def join(self, *places: Place) -> None:
+        self.members += [place.member for place in places]
 
     def start(self) -> None:
         """Fix the plan and build the structure: the first row is here."""
