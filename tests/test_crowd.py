@@ -22,8 +22,7 @@ from skyband.algorithms.contract import Ranked
 from skyband.algorithms.crowd import Asked, Crowd
 from skyband.algorithms.pruned import SIGMA
 from skyband.formulas import Distance, Linear
-from skyband.kernels import bands
-from skyband.kernels import crowd as kernel
+from skyband.kernels import bands, crowd_index
 from skyband.kernels.pruning import Answers
 
 ATTRIBUTES = ("x", "y", "z")
@@ -426,7 +425,7 @@ def test_a_query_that_looks_in_vain_is_indexed_anew() -> None:
     list(crowd.push(rows[:, :100]))
     assert crowd._index is not None
     indexed = crowd._index[1]
-    assert indexed.cells[0] == 100 and indexed.vain[0] <= kernel.PATIENCE + 100
+    assert indexed.cells[0] == 100 and indexed.vain[0] <= crowd_index.PATIENCE + 100
     list(crowd.push(rows[:, 100:]))
     assert indexed.cells[0] == 1
 

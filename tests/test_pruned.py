@@ -24,7 +24,7 @@ from skyband.algorithms.pruned import Pruned
 from skyband.errors import QueryError
 from skyband.kernels import bands
 from skyband.kernels import pruning as kernel
-from skyband.kernels.crowd import MARGIN
+from skyband.kernels.crowd_index import MARGIN
 from skyband.schedule import count_windows
 
 EXACT_CORES, FILTERS = ("strict", "relaxed"), ("strict", "relaxed", "probabilistic")

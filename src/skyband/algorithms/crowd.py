@@ -35,7 +35,7 @@ from skyband.algorithms.crowd_check import check_calendar, check_monitored, chec
 from skyband.algorithms.extent import Extent
 from skyband.algorithms.reindexed import Index, with_one, without
 from skyband.algorithms.scanned import NO_POINTS, WALKED, Round, Scanned
-from skyband.kernels import bands, deletion, points, pruning, query_grid
+from skyband.kernels import bands, crowd_index, deletion, points, pruning, query_grid
 from skyband.kernels import crowd as kernel
 from skyband.kernels import grid as grid_kernel
 from skyband.kernels.calendar import empty_calendar
@@ -83,7 +83,7 @@ class Crowd(Scanned):
             self._index = None
             return
         self._index = with_one(*self._index)
-        kernel.index_query(self.state, self.questions, self._index[0], self._index[1], len(self.asked) - 1)
+        crowd_index.index_query(self.state, self.questions, self._index[0], self._index[1], len(self.asked) - 1)
 
     def _let_go(self, number: int) -> None:
         keeps = self._index is not None and self._walks and len(self.asked) > 1
@@ -169,7 +169,7 @@ class Crowd(Scanned):
             if self._points is NO_POINTS:
                 self._points = points.empty_points(len(self.attributes), self._most_rows(), len(grid.members))
                 self._points.marks[points.OLDEST] = begin
-        indexed = kernel.Indexed(
+        indexed = crowd_index.Indexed(
             np.full(queries, -np.inf),
             np.zeros(queries, np.int64),
             np.zeros(queries, np.int64),
@@ -181,7 +181,7 @@ class Crowd(Scanned):
         indexed.waiting[: len(touched)] = touched
         span = int(self.state.query[0, [pruning.SIZE, pruning.BUFFER]].max())
         calendar = empty_calendar(self._most_rows(), queries, begin - span, self._last_window(begin)[0])
-        kernel.begin_index(self.state, self.questions, grid, indexed, calendar)
+        crowd_index.begin_index(self.state, self.questions, grid, indexed, calendar)
         return grid, indexed, calendar
 
     def _keep_window(self, piece: np.ndarray, cells: np.ndarray, begin: int) -> None:
@@ -242,7 +242,7 @@ class Crowd(Scanned):
         assert self._index is not None
         grid, indexed, calendar = self._index
         if self._extent.widen(piece, grid.edge):
-            kernel.begin_index(self.state, self.questions, grid, indexed, calendar)
+            crowd_index.begin_index(self.state, self.questions, grid, indexed, calendar)
         if (found := self._extent.whole_range) is not None:
             grid_kernel.box_of(grid, found, grid.inside)
 
@@ -256,7 +256,7 @@ class Crowd(Scanned):
             self._index = self._indexed(self.seen)
         grid, indexed, _ = self._index
         if indexed.cells[number] == len(grid.members):  # perhaps only because that has not cost much yet
-            kernel.index_query(self.state, self.questions, grid, indexed, number)
+            crowd_index.index_query(self.state, self.questions, grid, indexed, number)
         return "grid" if indexed.cells[number] < len(grid.members) else "scan"
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from skyband.kernels import bands, pruning
 from skyband.kernels.bands import NEVER, THRESHOLD, K
 from skyband.kernels.calendar import BY_ROW, BY_WINDOW, Calendar
-from skyband.kernels.crowd import Indexed
+from skyband.kernels.crowd_index import Indexed
 from skyband.kernels.grid import FIRST, STOP, Grid, cells_of
 from skyband.kernels.points import NEXT, OLDEST, USED, Points
 from skyband.kernels.pruning import NONE, Pruners

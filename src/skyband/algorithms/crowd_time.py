@@ -19,8 +19,7 @@ from skyband.algorithms import scanned
 from skyband.algorithms.asked import Asked, resolution
 from skyband.algorithms.crowd import Crowd
 from skyband.algorithms.scanned import NO_POINTS, Round
-from skyband.kernels import bands, points, pruning
-from skyband.kernels import crowd as kernel
+from skyband.kernels import bands, crowd_index, points, pruning
 from skyband.kernels import scan as scan_kernel
 from skyband.kernels.point_grid import room_for, search
 
@@ -74,8 +73,8 @@ class TimeCrowd(Crowd):
         heap = np.empty(places), np.empty(places, np.int64)
         count = search(self._points, grid, self.questions, q, first, end, wanted, *found, *heap)
         pruning.fill(self.state, q, *found, count, pruning.filled_for(first, end))
-        kernel.index_query(self.state, self.questions, grid, indexed, q)
-        kernel.plan_query(self.state, calendar, q)
+        crowd_index.index_query(self.state, self.questions, grid, indexed, q)
+        crowd_index.plan_query(self.state, calendar, q)
 
     def push(self, rows: np.ndarray) -> Iterator[Round]:
         """Windows are not known from the rows: see `take`."""

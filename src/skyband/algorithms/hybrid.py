@@ -31,6 +31,7 @@ from skyband.errors import QueryError
 from skyband.kernels import bands, order_watch
 from skyband.kernels import pruning as kernel
 from skyband.kernels.bands import Rows
+from skyband.kernels.following import follow, refill
 from skyband.kernels.live import live_rows
 from skyband.kernels.tables import Panes, Results, Windows
 from skyband.layout import grows
@@ -173,7 +174,7 @@ class Hybrid(Ranked):
         state = self._pruners
         rows, rows_from = self._rows, self._rows_from
         while True:
-            at, status = kernel.follow(state, 0, first, end, at, rows, rows_from, rows, rows_from, written, answers)
+            at, status = follow(state, 0, first, end, at, rows, rows_from, rows, rows_from, written, answers)
             if status == kernel.DONE:
                 status = kernel.take(*state.rows, *state[1:], 0, upto, rows, rows_from, rows, rows_from, False)
             if status < 0:
@@ -291,7 +292,7 @@ def _refill(state: kernel.Pruners, number: int, scores: np.ndarray, begin: int, 
     """Offer the rows at `places`, in the order they came, to a band."""
     places = np.sort(places)
     while True:
-        done = kernel.refill(*state.rows, state.marks, state.levels, number, scores, begin, places)
+        done = refill(*state.rows, state.marks, state.levels, number, scores, begin, places)
         if done == len(places):
             return state
         places = places[done:]

@@ -42,6 +42,7 @@ from skyband.algorithms.contract import Plan, Ranked
 from skyband.errors import QueryError
 from skyband.kernels import pruning as kernel
 from skyband.kernels.bands import REACH, Rows
+from skyband.kernels.following import follow
 from skyband.kernels.tables import SAME, Panes, Results, Windows
 from skyband.layout import grows
 
@@ -179,7 +180,7 @@ class Pruned(Ranked):
         state, at, written = self._pruners, start, bool(windows.report.any())
         rows = (self._rows, self._rows_from)
         while True:
-            at, status = kernel.follow(state, 0, windows.first, windows.end, at, *rows, *rows, written, answers)
+            at, status = follow(state, 0, windows.first, windows.end, at, *rows, *rows, written, answers)
             if status < 0:
                 break
             state = with_room(state, status)

@@ -10,7 +10,7 @@ import numpy as np
 
 from skyband.kernels.bands import NEVER
 from skyband.kernels.calendar import NONE, Calendar
-from skyband.kernels.crowd import Indexed
+from skyband.kernels.crowd_index import Indexed
 from skyband.kernels.grid import WORD_BITS, Grid, forget
 from skyband.kernels.screening import WEIGHTS, empty_screen
 

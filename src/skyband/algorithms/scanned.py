@@ -17,6 +17,7 @@ import numpy as np
 
 from skyband.algorithms.arena import Band, held, joined, pruners, with_room, without
 from skyband.algorithms.asked import Asked
+from skyband.algorithms.contract import read_only
 from skyband.algorithms.many import Many
 from skyband.algorithms.pruned import GAMMA, RULE, SIGMA, band, buffer_of
 from skyband.errors import QueryError
@@ -133,11 +134,12 @@ class Scanned(Many):
         progress = np.zeros(kernel.PROGRESS, np.int64)
         progress[kernel.SCORED] = pruning.NONE
         scored, apart = np.empty(2 * (self.seen - begin)), np.empty(self.seen - begin)
+        seen = read_only(scored), read_only(apart)  # as the scores of one query are that has no others beside it
         answers = self._answers()
         while True:
             status = kernel.scan(
                 self.state, self.questions, slides, self._points,
-                rows, rows_from, begin, self.seen, progress, scored, apart, answers,
+                rows, rows_from, begin, self.seen, progress, scored, apart, *seen, answers,
             )  # fmt: skip
             written = int(answers.used[0])
             if written and status < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.bands import HEAD, NEVER, OLDEST, STOP, K
-from skyband.kernels.crowd import plan_query
+from skyband.kernels.crowd_index import plan_query
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.point_grid import search
 from skyband.kernels.pruning import CORE, LEFT, TOUCHED

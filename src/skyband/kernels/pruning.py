@@ -35,7 +35,7 @@ from skyband.kernels.bands import (
     offer,
     place_of,
 )
-from skyband.kernels.jit import jit, lean, tiny
+from skyband.kernels.jit import lean, tiny
 
 # columns of Pruners.query
 CORE = 0  # its band
@@ -113,14 +113,14 @@ def _holds(scores, ordinals, marks, b, score, ordinal):
 
 
 @tiny
-def _is_outranked(scores, marks, sieve, score):
+def is_outranked(scores, marks, sieve, score):
     """Do k rows of the filter outrank one that waited? It holds newer rows only. A row without a score is outranked."""
     last = marks[sieve, HEAD] + marks[sieve, K] - 1
     return score != score or (last < marks[sieve, STOP] and scores[last] >= score)
 
 
 @lean
-def _leave_buffer(scores, ordinals, counts, marks, levels, core, row, score):
+def leave_buffer(scores, ordinals, counts, marks, levels, core, row, score):
     """The second attempt of a row that waited and is not outranked; True if it enters the top-k."""
     if _holds(scores, ordinals, marks, core, score, row):
         return False
@@ -144,8 +144,8 @@ def step(scores, ordinals, counts, marks, levels, query, q, row, score, leaving_
     left = row - query[q, BUFFER]
     if left >= query[q, LEFT]:
         expire(scores, ordinals, counts, marks, levels, sieve, left + 1)
-        if not _is_outranked(scores, marks, sieve, leaving_score):
-            touched = _leave_buffer(scores, ordinals, counts, marks, levels, core, left, leaving_score)
+        if not is_outranked(scores, marks, sieve, leaving_score):
+            touched = leave_buffer(scores, ordinals, counts, marks, levels, core, left, leaving_score)
         query[q, LEFT] = left + 1
     if score >= levels[sieve, THRESHOLD]:
         rank = offer(scores, ordinals, counts, marks, levels, sieve, score, row, False)
@@ -235,41 +235,6 @@ def take(scores, ordinals, counts, marks, levels, query, q, upto, arriving, arri
     if filtered:
         query[q, LEFT] = max(query[q, LEFT], row - length)
     return status
-
-
-@lean
-def _give_back(scores, ordinals, counts, marks, levels, query, q, upto, leaving, leaving_from):
-    """Rows before the ordinal `upto` leave the buffer early. Returns DONE or a band that needs room."""
-    core, sieve = query[q, CORE], query[q, FILTER]
-    while query[q, LEFT] < upto:
-        status = crowded(marks, query, q)
-        if status != DONE:
-            return status
-        left = query[q, LEFT]
-        expire(scores, ordinals, counts, marks, levels, sieve, left + 1)
-        score = leaving[left - leaving_from]
-        if not _is_outranked(scores, marks, sieve, score):
-            _leave_buffer(scores, ordinals, counts, marks, levels, core, left, score)
-        query[q, LEFT] = left + 1
-    return DONE
-
-
-@lean
-def _first_above(column, begin, value):
-    """The first place from `begin` on with an entry above the value; the column does not decrease. It is near."""
-    stop, step = begin, 1
-    while stop < column.shape[0] and column[stop] <= value:
-        begin = stop + 1
-        stop += step
-        step *= 2
-    stop = min(stop, column.shape[0])
-    while begin < stop:
-        middle = (begin + stop) >> 1
-        if column[middle] > value:
-            stop = middle
-        else:
-            begin = middle + 1
-    return begin
 
 
 @lean
@@ -366,69 +331,6 @@ def set_wanted(marks, query, q, first, end, step, effort):
     most = min(max(MANY_WANTED, (end - first) // SHARE_WANTED), end - first)
     if least > marks[query[q, CORE], K] and effort > OFTEN * gap and most > OFTEN * step:  # more than a few windows lose
         query[q, WANTED] = max(min(2 * query[q, WANTED], most), least)
-
-
-@jit
-def follow(pruners, q, first, end, start, arriving, arriving_from, leaving, leaving_from, written, answers):
-    """Take the rows of the windows from `start` on and answer those whose top-k may have changed, if `written`.
-
-    Returns (the first window not gone through, DONE | ANSWERS_FULL | SEARCH | DOUBT | a band that needs room).
-    """
-    scores, ordinals, counts = pruners.rows
-    marks, levels, query, asked = pruners.marks, pruners.levels, pruners.query, end.shape[0]
-    core, uneven = query[q, CORE], query[q, UNEVEN] == 1
-    at = start
-    while at < asked:
-        due = at  # the first window that may differ from the one before
-        if query[q, TOUCHED] == 0 and not uneven:
-            due = asked if query[q, SIZE] > 0 else _first_above(first, at, marks[core, OLDEST])
-            if due > at:
-                status = take(
-                    scores, ordinals, counts, marks, levels, query, q,
-                    end[due - 1], arriving, arriving_from, leaving, leaving_from, True,
-                )  # fmt: skip
-                if query[q, TOUCHED] > 0:
-                    due = min(due, _first_above(end, at, query[q, TOUCHED] - 1))
-                if status != DONE:
-                    return due if status == DOUBT else at, status
-        at = due
-        if at == asked:
-            break
-        if answers.used[0] == answers.query.shape[0] or answers.used[1] + marks[core, K] > answers.score.shape[0]:
-            return at, ANSWERS_FULL
-        status = take(
-            scores, ordinals, counts, marks, levels, query, q, end[at], arriving, arriving_from, leaving, leaving_from, False
-        )
-        if status == DONE and uneven:
-            back = min(first[at] + query[q, BUFFER] - 1, end[at])
-            status = _give_back(scores, ordinals, counts, marks, levels, query, q, back, leaving, leaving_from)
-        if status != DONE:
-            return at, status
-        if query[q, SIZE] == 0:
-            expire(scores, ordinals, counts, marks, levels, core, first[at])
-            if query[q, REFILLS] > 0 and not ready(scores, marks, levels, query, q, first[at], end[at]):
-                query[q, TOUCHED] = end[at]  # comes back to this window
-                return at, SEARCH if marks[core, ROOM] >= query[q, WANTED] else core
-        query[q, TOUCHED] = 0
-        if written:
-            n, used = answers.used[0], answers.used[1]
-            count = read(pruners, q, answers.score[used:], answers.ordinal[used:])
-            answers.query[n], answers.window[n], answers.begin[n], answers.size[n] = q, at, used, count
-            answers.used[0], answers.used[1] = n + 1, used + count
-        at += 1
-    return asked, DONE
-
-
-@jit
-def refill(scores, ordinals, counts, marks, levels, band, given, given_from, places):
-    """Offer the rows at `places` of `given`, oldest first, to a band; returns how many it has taken when it is full."""
-    for i in range(places.shape[0]):
-        if not has_places(marks, band, 1):
-            return i
-        score = given[places[i]]
-        if score >= levels[band, THRESHOLD]:
-            offer(scores, ordinals, counts, marks, levels, band, score, given_from + places[i], False)
-    return places.shape[0]
 
 
 def answers_room(windows: int, score: np.ndarray, ordinal: np.ndarray) -> Answers:

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.following import follow
 from skyband.kernels.jit import jit
 from skyband.kernels.point_grid import room_for, search_all
 from skyband.kernels.points import EFFORT
-from skyband.kernels.pruning import BUFFER, DONE, FILTER, LEFT, NONE, SEARCH, WANTED, fill, filled_for, follow, set_wanted, take
+from skyband.kernels.pruning import BUFFER, DONE, FILTER, LEFT, NONE, SEARCH, WANTED, fill, filled_for, set_wanted, take
 from skyband.kernels.questions import BLOCK, scores_of
 
 # places in progress
@@ -34,9 +35,12 @@ class Slides(NamedTuple):
 
 
 @jit
-def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progress, scored, apart, answers):
-    """Every query over all rows. `scored`, `apart`: room for the scores of twice and once as many rows. Returns DONE,
-    ANSWERS_FULL or a band that needs room."""
+def scan(
+    pruners, questions, slides, points,
+    rows, rows_from, begin, stop, progress, scored, apart, scored_seen, apart_seen, answers,
+):  # fmt: skip
+    """Every query over all rows. `scored`, `apart`: room for the scores of twice and once as many rows, and the same to read
+    only: `follow` is compiled for such. Returns DONE, ANSWERS_FULL or a band that needs room."""
     block = np.empty(BLOCK)
     scores, ordinals, counts = pruners.rows
     marks, levels, query = pruners.marks, pruners.levels, pruners.query
@@ -44,7 +48,7 @@ def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progr
         length = query[q, BUFFER] if query[q, FILTER] != NONE else 0
         since = max(begin - length, query[q, LEFT]) if length > 0 else begin
         joined = length < stop - begin  # rows that leave the buffer are among those that arrive, or just before them
-        leaving = scored if joined else apart
+        leaving = scored_seen if joined else apart_seen
         if progress[SCORED] != q:
             if joined:
                 scores_of(questions, q, rows, since - rows_from, stop - rows_from, scored)
@@ -59,7 +63,7 @@ def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progr
         end = slides.end[slides.begin[kind] : slides.begin[kind + 1]]
         while True:
             at, status = follow(
-                pruners, q, first, end, progress[WINDOW], scored, arriving_from, leaving, progress[WAITED], True, answers
+                pruners, q, first, end, progress[WINDOW], scored_seen, arriving_from, leaving, progress[WAITED], True, answers
             )
             progress[WINDOW] = at
             if status != SEARCH:
@@ -74,8 +78,9 @@ def scan(pruners, questions, slides, points, rows, rows_from, begin, stop, progr
             progress[SEARCHES] += 1
         if status == DONE:  # rows after the last window's end
             status = take(
-                scores, ordinals, counts, marks, levels, query, q, stop, scored, arriving_from, leaving, progress[WAITED], False
-            )
+                scores, ordinals, counts, marks, levels, query, q,
+                stop, scored_seen, arriving_from, leaving, progress[WAITED], False,
+            )  # fmt: skip
         if status != DONE:
             progress[QUERY] = q
             return status
