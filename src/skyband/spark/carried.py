@@ -12,7 +12,7 @@ import os
 import pickle
 import zlib
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from pyspark import cloudpickle
 
@@ -45,27 +45,27 @@ class Carried(Generic[Told]):
     def __reduce__(self) -> tuple[Any, ...]:
         data = zlib.compress(cloudpickle.dumps(self._told), 1)  # anew for each step: it says which broadcasts a step refers to
         if self._context is None or len(data) <= MOST_INSIDE:
-            return _Arrived, (self._token, data, None)
+            return _Arrived, (self._token, data, False)
         self._sent = self._sent or self._context.broadcast(data)
-        return _Arrived, (self._token, None, pickle.dumps(self._sent))  # bytes within bytes: not looked for yet
+        return _Arrived, (self._token, pickle.dumps(self._sent), True)  # bytes within bytes: not looked for yet
 
 
 class _Arrived(Generic[Told]):
-    """The same in a worker: the bytes, or where they are."""
+    """The same in a worker: `data` is the plan, or the broadcast that it was sent as."""
 
-    def __init__(self, token: bytes, data: bytes | None, sent: bytes | None) -> None:
+    def __init__(self, token: bytes, data: bytes, sent: bool) -> None:
         self._token, self._data, self._sent = token, data, sent
 
     def open(self) -> Told:
         """What workers are told, as this one remembers it, or read anew."""
-        told = _opened.pop(self._token, None)
+        told: Told | None = _opened.pop(self._token, None)
         if told is None:
-            data = self._data if self._sent is None else pickle.loads(self._sent).value
-            told = pickle.loads(zlib.decompress(data))
+            data = pickle.loads(self._data).value if self._sent else self._data
+            told = cast(Told, pickle.loads(zlib.decompress(data)))
         _opened[self._token] = told
         while len(_opened) > _MOST_OPENED:
             _opened.popitem(last=False)
-        return told  # type: ignore[no-any-return]
+        return told
 
 
 _opened: OrderedDict[bytes, Any] = OrderedDict()
