@@ -163,7 +163,8 @@ def _catch_up(group: Group, data: bytes) -> None:
     rows = [array.tobytes() for array in arrays.values()]
     with reading("a log's entry", REMEDY):
         before, after = header["before"], header["after"]
-    take_up(group, Given(before, rows, after, np.zeros((0, 3 + group.plan.slots), np.int64)))
+    for _ in take_up(group, Given(before, rows, after, np.zeros((0, 3 + group.plan.slots), np.int64))):
+        pass
     group.take_nulls()
     if isinstance(group, ShardGroup):
         group.take_refused()
