@@ -44,10 +44,11 @@ from skyband.spark.watching.metrics import MOST_ENDED, Metrics
 def test_what_groups_tell_is_added_up_by_query() -> None:
     ends = pa.array([4, 2, 9], pa.timestamp("s", "UTC"))
     parts = pa.table({"query": ["a", "b"], "end": ends.take([0, 2])}), pa.table({"query": ["a"], "end": ends.take([1])})
-    emitted = Emitted("end").add(parts[0]).add(parts[1])
-    north = tell({"a": (1, 2, 3, 4, 50), "b": (0, None, 5, 0, 7)}, emitted)
+    north = tell({"a": (1, 2, 3, 4, 50), "b": (0, None, 5, 0, 7)}, Emitted("end").add(parts[0]).add(parts[1]))
     south = tell({"a": (1, 0, 1, 0, 8), "b": (0, None, 0, 0, 0)}, Emitted("end"))
     assert heard([north, south]) == {"a": Told(2, 2, 4, 4, 58, 2, 2_000_000), "b": Told(0, None, 5, 0, 7, 1, 9_000_000)}
+    rows = pa.table({"query": ["n"], "end": pa.nulls(1, ends.type)})  # of windows that count rows
+    assert heard([tell({}, Emitted("end").add(rows).add(rows))]) == {"n": Told(results=2)}
     counted = tell({"a": (0, 0, 0, 0, 0)}, Emitted(None).add(pa.table({"query": ["a", "a"]})))
     assert heard([bytearray(counted)]) == {"a": Told(nulls=0, results=2)} and heard([]) == {}
     seen = {"results pairs": 3, "oldest pairs": 7, "results a": 1, "rows": 9}

@@ -60,7 +60,7 @@ class Emitted:
     def __init__(self, end: str | None) -> None:
         """`end`: the column of window ends in time, if there is one."""
         self.end = end
-        self.by_query: dict[str, tuple[int, ...]] = {}
+        self.by_query: dict[str, tuple[int | None, ...]] = {}
 
     def add(self, results: pa.Table) -> Emitted:
         """Count these too."""
@@ -72,7 +72,7 @@ class Emitted:
             figures.append(found[f"{self.end}_min"].cast(pa.timestamp("us")).cast(pa.int64()).to_pylist())
         for name, (count, *ends) in zip(found["query"].to_pylist(), zip(*figures, strict=True), strict=True):
             before, *oldest = self.by_query.get(name, (0, *ends))
-            self.by_query[name] = (before + count, *map(min, oldest, ends))
+            self.by_query[name] = (before + count, *map(_earliest, oldest, ends))
         return self
 
 
@@ -114,6 +114,10 @@ def worst(one: Sequence[float | None], other: Sequence[float | None] | None) -> 
     ]
 
 
+def _earliest(*ends: int | None) -> int | None:
+    return min((end for end in ends if end is not None), default=None)
+
+
 def _added(one: Told, other: Told) -> Told:
     nulls = [count for count in (one.nulls, other.nulls) if count is not None]
     return Told(
@@ -123,5 +127,5 @@ def _added(one: Told, other: Told) -> Told:
         one.refused + other.refused,
         one.bytes + other.bytes,
         one.results + other.results,
-        min((end for end in (one.oldest, other.oldest) if end is not None), default=None),
+        _earliest(one.oldest, other.oldest),
     )
