@@ -74,8 +74,8 @@ def pairs_command(quick: Annotated[bool, typer.Option(help="shorter streams, rou
     _show("Pairs", "pairs", lambda say: pair_figures(say, Figure, quick=quick))
 
 
-def _show(title: str, name: str, measured: Callable[[Callable[[str], None]], Iterable[Figure]]) -> None:
-    """Figures as a table for people and a file for the record."""
+def _show(title: str, name: str, measured: Callable[[Callable[[str], None]], Iterable[Figure]], *, some: bool = False) -> None:
+    """Figures as a table for people and a file for the record; where they are `some` of what the file has, the others stay."""
     table = Table("what", "beside", "hold", "measured", "", "detail", title=title)
     found = []
     with console.status("warming up") as status:
@@ -88,9 +88,17 @@ def _show(title: str, name: str, measured: Callable[[Callable[[str], None]], Ite
             table.add_row(figure.what, figure.yardstick, hold, f"{figure.measured:.3g}", mark, figure.detail)
             console.log(f"{figure.what} / {figure.yardstick}: {figure.measured:.3g} {figure.unit} ({figure.detail})")
     console.print(table)
-    path = _write(name, {"figures": [figure.as_json() for figure in found]})
+    figures = [figure.as_json() for figure in found]
+    path = _write(name, {"figures": [*(_others(name, figures) if some else ()), *figures]})
     promised = [figure for figure in found if figure.hold]
     console.print(f"written to {path}; {sum(figure.holds for figure in promised)} of {len(promised)} hold")
+
+
+def _others(name: str, figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the file has that is not measured here."""
+    path, known = RESULTS / f"{name}.json", {(one["what"], one["yardstick"]) for one in figures}
+    recorded = json.loads(path.read_text())["figures"] if path.exists() else []
+    return [one for one in recorded if (one["what"], one["yardstick"]) not in known]
 
 
 @app.command("grid")
@@ -161,7 +169,8 @@ def spark_command(
 
     if what != "rivals":
         title, measured = figures_of(what, quick, queries, windows, rate)
-        _show(title, f"spark-{what}{'-rows' if windows == 'rows' else ''}{'-quick' if quick else ''}", measured)
+        name = f"spark-{what}{'-rows' if windows == 'rows' else ''}{'-quick' if quick else ''}"
+        _show(title, name, measured, some=bool(queries))
     elif check:
         compare(console, settings, scores, systems)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from benchmarks import __main__ as bench
 from benchmarks import grid
+from benchmarks.figure import Figure
 from benchmarks.measure import Setting
 
 
@@ -28,6 +30,20 @@ def test_json_is_one_object_a_line_and_a_part_does_not_replace_the_record(
     assert {cell["algorithm"] for cell in cells} == {"auto", "strict"}
     assert all(cell["rows_per_second"] > 0 and cell["slide"] == 1000 for cell in cells)
     assert [file.name for file in tmp_path.iterdir()] == ["grid-changes-part.json"]
+
+
+def test_figures_of_some_leave_the_others_in_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "RESULTS", tmp_path)
+
+    def measured(*values: tuple[str, float]) -> Callable[..., list[Figure]]:
+        return lambda say: [Figure(what, "nothing", 0, value, "s") for what, value in values]
+
+    bench._show("Many", "many", measured(("one", 1.0), ("ten", 10.0)), some=True)
+    bench._show("Many", "many", measured(("ten", 11.0), ("all", 12.0)), some=True)
+    recorded = json.loads((tmp_path / "many.json").read_text())["figures"]
+    assert [(one["what"], one["measured"]) for one in recorded] == [("one", 1.0), ("ten", 11.0), ("all", 12.0)]
+    bench._show("Many", "many", measured(("one", 2.0)))
+    assert len(json.loads((tmp_path / "many.json").read_text())["figures"]) == 1
 
 
 def test_a_rival_whose_window_did_not_fill_is_left_out() -> None:

@@ -72,7 +72,7 @@ class Cluster(States):
             for name in stateful.TALLIES:
                 self.tallies[name] += int(frame[name].sum())
             self.told += frame["told"].dropna().tolist()
-            for at, name in enumerate(stateful.bound_columns(self.plan)):
+            for at, name in enumerate(stateful.bound_columns(self.plan) if frame["told"].notna().any() else ()):
                 of_objects = self.plan.inexact[at] in [query.name for query in self.plan.across]
                 worst = min if of_objects else max
                 self.bounds[name] = worst(self.bounds.get(name, float(of_objects)), float(frame[name].iloc[0]))

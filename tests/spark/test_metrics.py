@@ -31,7 +31,7 @@ from skyband.spark.job import read_job
 from skyband.spark.job_file import JobError
 from skyband.spark.progress import Figures, after
 from skyband.spark.run_job import run_job
-from skyband.spark.tallies import BY_QUERY, Told, heard, heard_together, tell
+from skyband.spark.tallies import BY_QUERY, Emitted, Told, heard, heard_together, tell
 from skyband.spark.watching import latency as latency_module
 from skyband.spark.watching.endpoint import Endpoint
 from skyband.spark.watching.exposition import CONTENT_TYPE, Shown, sample, text
@@ -43,10 +43,13 @@ from skyband.spark.watching.metrics import MOST_ENDED, Metrics
 
 def test_what_groups_tell_is_added_up_by_query() -> None:
     ends = pa.array([4, 2, 9], pa.timestamp("s", "UTC"))
-    north = tell({"a": (1, 2, 3, 4, 50), "b": (0, None, 5, 0, 7)}, pa.table({"query": ["a", "a", "b"], "end": ends}), "end")
-    south = tell({"a": (1, 0, 1, 0, 8), "b": (0, None, 0, 0, 0)}, None, "end")
+    parts = pa.table({"query": ["a", "b"], "end": ends.take([0, 2])}), pa.table({"query": ["a"], "end": ends.take([1])})
+    north = tell({"a": (1, 2, 3, 4, 50), "b": (0, None, 5, 0, 7)}, Emitted("end").add(parts[0]).add(parts[1]))
+    south = tell({"a": (1, 0, 1, 0, 8), "b": (0, None, 0, 0, 0)}, Emitted("end"))
     assert heard([north, south]) == {"a": Told(2, 2, 4, 4, 58, 2, 2_000_000), "b": Told(0, None, 5, 0, 7, 1, 9_000_000)}
-    counted = tell({"a": (0, 0, 0, 0, 0)}, pa.table({"query": ["a", "a"]}), None)
+    rows = pa.table({"query": ["n"], "end": pa.nulls(1, ends.type)})  # of windows that count rows
+    assert heard([tell({}, Emitted("end").add(rows).add(rows))]) == {"n": Told(results=2)}
+    counted = tell({"a": (0, 0, 0, 0, 0)}, Emitted(None).add(pa.table({"query": ["a", "a"]})))
     assert heard([bytearray(counted)]) == {"a": Told(nulls=0, results=2)} and heard([]) == {}
     seen = {"results pairs": 3, "oldest pairs": 7, "results a": 1, "rows": 9}
     assert heard_together({"a": Told(late=1)}, seen) == {"pairs": Told(results=3, oldest=7), "a": Told(late=1, results=1)}
@@ -86,7 +89,7 @@ def report(batch: int, run: str = "r", id: str = "i", name: str | None = "trades
 def told(results: int, end: str | None = "2026-01-05T09:59:58Z") -> list[bytes]:
     ends = None if end is None else pa.array([np.datetime64(end.rstrip("Z"), "us")] * results, pa.timestamp("us"))
     rows = pa.table({"query": ["hot"] * results} | ({} if ends is None else {"end": ends}))
-    return [tell({"hot": (1, 2, 30, 0, 900)}, rows if results else None, None if ends is None else "end")]
+    return [tell({"hot": (1, 2, 30, 0, 900)}, Emitted(None if ends is None else "end").add(rows))]
 
 
 def test_a_batch_counts_once_and_an_idle_stream_changes_nothing() -> None:

@@ -20,8 +20,10 @@ from states import single
 
 import skyband as sb
 from skyband.errors import QueryError, SchemaError, StateError
+from skyband.lanes import NEVER
 from skyband.spark import plan as planning
 from skyband.spark import stateful
+from skyband.spark.group import Group
 from skyband.spark.plan import make_request
 from skyband.spark.reduce import reduced
 from skyband.spark.shard_group import ShardGroup
@@ -72,13 +74,35 @@ def test_a_shard_that_counts_rows_and_waits_for_time_may_be_sent_places_alone() 
 def test_results_that_travel_in_slices_are_the_same(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr("skyband.spark.packets.MOST_BYTES", most)
     monkeypatch.setattr(stateful, "MOST_PACKETS", 2)
+    monkeypatch.setattr(stateful, "MOST_RESULTS", 5)
+    monkeypatch.setattr("skyband.spark.group.TOGETHER", 3)
     queries = [
         sb.TopK(name="rows", k=3, score="x", window=sb.CountWindow(4)),
+        sb.TopK(name="timed", k=3, score="x", window=sb.TimeWindow(4, 2)),
         sb.TopKPairs(name="pairs", k=2, score="abs(a.x - b.x)", window=sb.CountWindow(4, 2)),
     ]
     row = {"y": 0.0, "g": "a", "object": "o", "stream": "r", "gone": False}
     rows = [{**row, "t": n, "x": float(n * 7 % 5), "id": n, "tie": n} for n in range(12)]
     check(Case(rows, [n // 6 for n in range(12)], [0] * 12, queries, 2), forgetful=True)
+
+
+def test_result_rows_are_handed_on_before_all_of_a_micro_batch_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of queries give more of them than memory holds; the state is written when the last have gone."""
+    monkeypatch.setattr(stateful, "MOST_RESULTS", 8)
+    monkeypatch.setattr("skyband.spark.group.TOGETHER", 2)
+    schema = pa.schema([("t", pa.int64()), ("x", pa.float64())])
+    query = sb.TopK(name="q", k=3, score="x", window=sb.TimeWindow(10, 1), emit="snapshots")
+    plan = make_request(schema, [query], "t", 0, [], None).plan
+    rows = pa.record_batch([pa.array(np.arange(100) * one) for one in (1, 1.0, 1)], ["c0", "c1", "tie"])
+    lines = pa.Table.from_batches(list(reduced(plan, [rows]))).to_pylist()
+    given = stateful.Given(NEVER, [one["rows"] for one in lines if one["rows"]], 99, np.zeros((0, 3 + plan.slots), np.int64))
+    group, written = Group(plan), []
+    frames = stateful.answers(plan, group, given, (0,), lambda: written.append(group.closed) or 7)
+    closed = [int(group.closed[0]) for frame in frames if len(frame) and not written]
+    found = stateful.answers(plan, Group(plan), given, (0,), lambda: 7)
+    told = [one for frame in found for one in frame["told"] if one is not None]
+    assert len(closed) > 10 and set(closed) == {NEVER} and written == [[99]]
+    assert heard(told)["q"].results == 3 * 99 - 3
 
 
 def test_where_a_micro_batch_ends_matters_only_to_rows_later_than_the_lateness() -> None:

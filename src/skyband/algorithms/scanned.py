@@ -11,6 +11,7 @@ Memory: what the queries hold, and the attributes of the last b rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ class Scanned(Many):
         self._let_go(number)
 
     def _resize_tops(self) -> None:
-        queries, k = len(self.asked), max((asked.k for asked in self.asked), default=0)
+        queries, k = len(self.asked), max(map(attrgetter("k"), self.asked), default=0)
         old = self.tops
         score, ordinal, count = np.zeros((queries, k)), np.zeros((queries, k), np.int64), np.zeros(queries, np.int64)
         filled = (slice(len(old.count)), slice(min(k, old.score.shape[1])))  # a query with a larger k may have gone

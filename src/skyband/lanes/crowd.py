@@ -363,15 +363,17 @@ def _again(one: Place, header: dict[str, Any], algorithm: str) -> Place:
 
 def attributes_of(query: RankedQuery) -> tuple[str, ...]:
     """The columns that a query's score and `where` read, in the order of their names; comparisons with texts among them."""
+    if isinstance(query.score, Linear) and query.where is None:  # thousands are asked more than once: without their trees
+        return tuple(sorted(name for name, _ in query.score.weights))
     trees = [as_tree(query.score), where_key(query.where)]
     return tuple(sorted({name for tree in trees if tree is not None for name in without_texts(tree).columns()}))
 
 
 def ranking_of(query: RankedQuery) -> Linear | Distance | Call:
     """A score as a crowd takes it: a formula it knows, or an expression."""
-    score, tree = query.score, as_tree(query.score)
-    if isinstance(score, Linear | Distance):
-        return score
+    if isinstance(query.score, Linear | Distance):
+        return query.score
+    tree = as_tree(query.score)
     if isinstance(tree, Column):
         return Linear(((tree.name, 1.0),))
     assert isinstance(tree, Call)

@@ -9,7 +9,7 @@ lateness, on where one micro-batch ended and the next began.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 
 _KIND = "group"
 _AT_LEAST = 1 << 13  # open rows that are not worth sieving
+TOGETHER = 1 << 27  # rows, times queries, that a monitor is given at once: each of thousands may answer each row
 
 
 Own = TypeVar("Own", bound="Group")
@@ -79,26 +80,25 @@ class Group:
         """Rows as tasks sent them, together."""
         return whole_rows(self.plan, pa.concat_tables([sent_schema(self.plan).empty_table(), *map(table_from_bytes, pieces)]))
 
-    def add(self, rows: pa.Table, counts: Array) -> tuple[list[pa.Table], Tally]:
+    def add(self, rows: pa.Table, counts: Array) -> Generator[pa.Table, None, Tally]:
         """Hold rows until their windows close; late ones are counted and left out.
 
-        Gives the result rows of queries that need not wait. `counts` is what a task counted: see `reduce`.
+        Gives the result rows of queries that need not wait, as they come. `counts` is what a task counted: see `reduce`.
         """
         tally = self._tally(counts)
-        results: list[pa.Table] = []
         for number, pace in enumerate(self.paces):
             if not len(rows):
                 break
             if not pace.queries or pace.slide is not None:
                 continue
             if self._at_once(pace):
-                results += self._push(number, _in_order(rows))
+                yield from self._push_all(number, _in_order(rows))
             elif self._tells_late:
                 tally.late[number] += np.count_nonzero(rows[TIME].to_numpy() < self.closed[number])
         if self.waiting and len(rows) and len(rows := self._awaited(rows)):
             self.open.append(rows)
             self._sieve()
-        return results, tally
+        return tally
 
     @property
     def _tells_late(self) -> bool:
@@ -139,34 +139,37 @@ class Group:
 
     # -- time ----------------------------------------------------------------------------------------------------
 
-    def advance(self, watermark: int) -> list[pa.Table]:
-        """Answer every window whose end the watermark has reached."""
-        results: list[pa.Table] = []
+    def advance(self, watermark: int) -> Iterator[pa.Table]:
+        """Answer every window whose end the watermark has reached: result rows, as they come."""
         if watermark == NEVER:
-            return results
+            return
         opened = pa.concat_tables(self.open) if self.open else None
         for number, pace in enumerate(self.paces):
             upto = watermark if pace.slide is None else watermark // pace.slide * pace.slide
             if self._at_once(pace) or upto <= self.closed[number]:
                 continue
-            results += self._close(number, opened, upto)
+            yield from self._close(number, opened, upto)
         if opened is not None:
             opened = self._awaited(opened)
             self.open = [opened] if len(opened) else []
-        return results
 
-    def _close(self, number: int, opened: pa.Table | None, upto: int) -> list[pa.Table]:
-        pace, results = self.paces[number], []
-        monitor = self.monitors[number]
+    def _close(self, number: int, opened: pa.Table | None, upto: int) -> Iterator[pa.Table]:
+        pace, monitor = self.paces[number], self.monitors[number]
         if monitor is not None and opened is not None:
             time = opened[TIME].to_numpy()
             ready = np.flatnonzero((time >= self.closed[number]) & (time < upto))
             if len(ready):
-                results += self._push(number, opened.take(pa.array(ready[_by_time(time[ready], opened[TIE], ready)])))
+                in_order = ready[_by_time(time[ready], opened[TIE], ready)]
+                yield from self._push_all(number, opened.take(pa.array(in_order)))
         if monitor is not None and pace.slide is not None and self.pending[number] > self.closed[number]:
-            results += self._flat(number, monitor.advance(min(upto, self.pending[number])))
+            yield from self._flat(number, monitor.advance(min(upto, self.pending[number])))
         self.closed[number] = upto
-        return results
+
+    def _push_all(self, number: int, rows: pa.Table) -> Iterator[pa.Table]:
+        """Hand rows on, in their order, so many at once that their result rows fit into memory."""
+        step = max(1, TOGETHER // len(self.paces[number].queries))
+        for at in range(0, len(rows), step):
+            yield from self._push(number, rows.slice(at, step))
 
     def _push(self, number: int, rows: pa.Table) -> list[pa.Table]:
         """Hand rows on, in their order."""
@@ -181,20 +184,18 @@ class Group:
             last = int(rows[TIME][len(rows) - 1].as_py())
             self.pending[number] = max(self.pending[number], pace.emptied(last))
 
-    def finish(self) -> list[pa.Table]:
+    def finish(self) -> Iterator[pa.Table]:
         """The stream has ended: answer every window that holds a row."""
         last = max((int(pc.max(table[TIME]).as_py()) for table in self.open), default=None)
-        results: list[pa.Table] = []
         opened = pa.concat_tables(self.open) if self.open else None
         for number in self.waiting:
             slide = self.paces[number].slide
             if last is not None:
                 after = last + 1 if slide is None else (last // slide + 1) * slide
-                results += self._close(number, opened, after)
+                yield from self._close(number, opened, after)
             if slide is not None:
-                results += self._close(number, None, self.pending[number])
+                yield from self._close(number, None, self.pending[number])
         self.open = []
-        return results
 
     def next_end(self) -> int | None:
         """When the watermark reaches this, there is something to do; None: nothing waits."""

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from skyband.lanes import NEVER
 from skyband.layout import reading
+from skyband.spark.carried import Carried
 from skyband.spark.group import Group
 from skyband.spark.marks import REMEDY
 from skyband.spark.plan import Plan
@@ -162,7 +163,8 @@ def _catch_up(group: Group, data: bytes) -> None:
     rows = [array.tobytes() for array in arrays.values()]
     with reading("a log's entry", REMEDY):
         before, after = header["before"], header["after"]
-    take_up(group, Given(before, rows, after, np.zeros((0, 3 + group.plan.slots), np.int64)))
+    for _ in take_up(group, Given(before, rows, after, np.zeros((0, 3 + group.plan.slots), np.int64))):
+        pass
     group.take_nulls()
     if isinstance(group, ShardGroup):
         group.take_refused()
@@ -186,8 +188,8 @@ def _remember(group: Group, given: Given, head: Head, log: Log) -> int:
 class Logged(StatefulProcessor):  # type: ignore[misc]
     """What Spark calls: one object a task, in every micro-batch anew."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, carried: Carried[Plan]) -> None:
+        self.carried = carried
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the variables of a state."""
@@ -195,7 +197,7 @@ class Logged(StatefulProcessor):  # type: ignore[misc]
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         """A micro-batch of one shard."""
-        return settling("log", answer_logged(self.plan, rows, self.log, key))
+        return settling("log", answer_logged(self.carried.open(), rows, self.log, key))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -22,6 +22,7 @@ from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, Stru
 from skyband.errors import SchemaError
 from skyband.query import Query
 from skyband.spark.arriving import nullable
+from skyband.spark.carried import Carried
 from skyband.spark.columns import alike, grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
@@ -157,9 +158,10 @@ def _tie(df: DataFrame, arrival: str | None) -> Column:
 
 def _reduced(df: DataFrame, plan: Plan) -> DataFrame:
     schema = pa.schema([*plan.group_types.items(), *TRAVELLING.items()])
+    carried = Carried(plan, df.sparkSession)
 
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return settling("reduce", reduced(plan, batches))
+        return settling("reduce", reduced(carried.open(), batches))
 
     return df.mapInArrow(step, spark_schema(schema))
 
@@ -181,12 +183,13 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
 
 def _with_state(parts: DataFrame, plan: Plan, output: StructType) -> DataFrame:
     """States as logs where they are large and the store can hold more than one value for each, as snapshots elsewhere."""
+    carried = Carried(plan, parts.sparkSession)
     if is_logged(plan) and "RocksDB" in (parts.sparkSession.conf.get(STORE) or ""):
         groups = watermarked(parts, plan).groupBy(*plan.group_types)
-        return groups.transformWithStateInPandas(Logged(plan), output, "append", "none")
+        return groups.transformWithStateInPandas(Logged(carried), output, "append", "none")
 
     def step(key: Any, frames: Any, state: Any) -> Any:
-        return settling("answer", answer_micro_batch(plan, frames, state, key))
+        return settling("answer", answer_micro_batch(carried.open(), frames, state, key))
 
     return answered_by_state(parts, plan.group_types, plan, step, output)
 

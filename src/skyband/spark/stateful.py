@@ -5,7 +5,7 @@ The state is one snapshot per group and shard (kept.py), or where that is the wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +20,7 @@ from skyband.spark.merge import PART_COLUMNS, merged
 from skyband.spark.packets import packets
 from skyband.spark.plan import Plan
 from skyband.spark.shard_group import ShardGroup
-from skyband.spark.tallies import tell
+from skyband.spark.tallies import Emitted, tell
 from skyband.state import table_from_bytes
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ TALLIES = ("rows", "null_times", "candidates", "bytes", "refused", "witness")
 
 MOST_PACKETS = 1 << 9
 """Packets that are handed to Spark at once: thousands of queries give millions of result rows."""
+
+MOST_RESULTS = 1 << 20
+"""Result rows that a state holds before it hands them to Spark."""
 
 
 def bound_columns(plan: Plan) -> list[str]:
@@ -57,7 +60,7 @@ class Given(NamedTuple):
 def answer_micro_batch(
     plan: Plan, frames: Iterable[pd.DataFrame], state: GroupState, key: tuple[Any, ...] = ()
 ) -> Iterator[pd.DataFrame]:
-    """Take the rows of a micro-batch for one group and shard, or its timeout; rows of results, the first with tallies, and one
+    """Take the rows of a micro-batch for one group and shard, or its timeout; rows of results, one with tallies, and one
     for each query whose answers are put together: `to` says with whose. `key`: the group's values, and the shard's address."""
     address = address_of(plan, key)
     group = remembered.recalled(plan, state, lambda snapshot: read_group(plan, address, snapshot))
@@ -91,26 +94,54 @@ def gathered(plan: Plan, frames: Iterable[pd.DataFrame], watermark: int) -> Give
     return Given(watermark, rows, after, np.concatenate(counts))
 
 
-def take_up(group: Group, given: Given) -> tuple[list[pa.Table], Tally]:
-    """The group goes on by a micro-batch: its result rows."""
-    results = group.advance(given.before)
-    answered, tally = group.add(group.rows_of(given.rows), given.counts)
-    return results + answered + group.advance(given.after), tally
+def take_up(group: Group, given: Given) -> Generator[pa.Table, None, Tally]:
+    """The group goes on by a micro-batch, as far as its result rows are asked for."""
+    yield from group.advance(given.before)
+    tally = yield from group.add(group.rows_of(given.rows), given.counts)
+    yield from group.advance(given.after)
+    return tally
 
 
 def answers(plan: Plan, group: Group, given: Given, key: tuple[Any, ...], write: Callable[[], int]) -> Iterator[pd.DataFrame]:
-    """What to send where; `write` keeps the group's new state, before anything is sent, and tells its bytes."""
-    import pandas as pd
-
-    results, tally = take_up(group, given)
+    """What to send where; `write` keeps the group's new state and tells its bytes. Result rows are sent as they come, the last
+    with the tallies."""
+    nothing: list[Any] = [None] + [0] * len(TALLIES)
+    unknown = [None] * len(plan.inexact)
+    emitted = Emitted(time_bound(plan))
+    held: list[pa.Table] = []
+    taking = _Taking(group, given)
+    for table in taking:
+        emitted.add(table)
+        held.append(table)
+        if sum(map(len, held)) >= MOST_RESULTS:
+            yield from _frames(plan, ([_to_sink(key), data, *nothing, *unknown] for data in sliced(held)))
+            held = []
+    tally = taking.tally
     refused = group.take_refused() if isinstance(group, ShardGroup) else 0
-    addressed = list(_addressed(group, results, key))
-    told = tell(group.counted(tally), pa.concat_tables(results) if results else None, time_bound(plan))
+    addressed = list(_addressed(group, held, key))
+    told = tell(group.counted(tally), emitted)
     size = write()  # without the counts that were told
     witness = 1 + group.is_blank if is_witness(plan, key) else 0
     sums = [told, tally.rows, tally.null_times, group.candidates, size, refused, witness]
-    bounds, nothing = group.bounds(), [None] + [0] * len(TALLIES)
-    lines = ([to, data, *(sums if at == 0 else nothing), *bounds] for at, (to, data) in enumerate(addressed))
+    bounds = group.bounds()
+    yield from _frames(plan, ([*line, *(nothing if at else sums), *bounds] for at, line in enumerate(addressed)))
+
+
+class _Taking:
+    """Result rows of a micro-batch, as they come; its tally when there are no more."""
+
+    tally: Tally
+
+    def __init__(self, group: Group, given: Given) -> None:
+        self._steps = take_up(group, given)
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        self.tally = yield from self._steps
+
+
+def _frames(plan: Plan, lines: Iterator[list[Any]]) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
     while some := list(islice(lines, MOST_PACKETS)):
         yield pd.DataFrame(some, columns=[TO, "results", "told", *TALLIES, *bound_columns(plan)])
 
@@ -121,8 +152,8 @@ def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.T
     results: list[pa.Table] = []
     whole = [rows.as_buffer() for rows in parts["rows"] if rows.is_valid]
     if whole:
-        answered, _ = group.add(group.rows_of(whole), np.zeros((0, 3 + plan.slots), np.int64))
-        results = answered + group.finish()
+        results += group.add(group.rows_of(whole), np.zeros((0, 3 + plan.slots), np.int64))
+        results += group.finish()
     to, data = zip(*_addressed(group, results, key), strict=True)
     return pa.table({TO: pa.array(to, pa.string()), "results": pa.array(data, pa.binary())})
 
@@ -130,10 +161,15 @@ def answer_batch(plan: Plan, parts: pa.Table, key: tuple[Any, ...] = ()) -> pa.T
 def _addressed(group: Group, results: list[pa.Table], key: tuple[Any, ...]) -> Iterator[tuple[str, bytes | None]]:
     """Result rows, and parts of answers with those they are to be put together with."""
     for data in sliced(results):
-        yield f"results {key!r}", data
+        yield _to_sink(key), data
     if isinstance(group, ShardGroup):
         for name, part in group.hand_over():
             yield from ((f"parts {name!r} {key[:-1]!r}", data) for data in packets(part))
+
+
+def _to_sink(key: tuple[Any, ...]) -> str:
+    """Where result rows go that need not meet others."""
+    return f"results {key!r}"
 
 
 def sliced(results: list[pa.Table]) -> Iterator[bytes | None]:

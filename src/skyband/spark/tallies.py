@@ -54,11 +54,32 @@ def take_nulls(monitor: Monitor) -> Counter[str]:
     return found
 
 
-def tell(counts: Mapping[str, Counted], results: pa.Table | None, end: str | None) -> bytes:
-    """Counts by query, with what `results` holds; `end` is its column of window ends in time."""
-    emitted = {} if results is None else _emitted(results, end)
+class Emitted:
+    """Result rows by query, and the earliest end of a window in microseconds."""
+
+    def __init__(self, end: str | None) -> None:
+        """`end`: the column of window ends in time, if there is one."""
+        self.end = end
+        self.by_query: dict[str, tuple[int | None, ...]] = {}
+
+    def add(self, results: pa.Table) -> Emitted:
+        """Count these too."""
+        own = results.select(["query"] if self.end is None else ["query", self.end])
+        wanted = [("query", "count")] if self.end is None else [("query", "count"), (self.end, "min")]
+        found = own.group_by("query", use_threads=False).aggregate(wanted)
+        figures = [found["query_count"].to_pylist()]
+        if self.end is not None:
+            figures.append(found[f"{self.end}_min"].cast(pa.timestamp("us")).cast(pa.int64()).to_pylist())
+        for name, (count, *ends) in zip(found["query"].to_pylist(), zip(*figures, strict=True), strict=True):
+            before, *oldest = self.by_query.get(name, (0, *ends))
+            self.by_query[name] = (before + count, *map(_earliest, oldest, ends))
+        return self
+
+
+def tell(counts: Mapping[str, Counted], emitted: Emitted) -> bytes:
+    """Counts by query, with what was emitted."""
     nothing: Counted = (0, None, 0, 0, 0)  # is counted of a query that was cancelled after it had answered
-    said = {name: [*counts.get(name, nothing), *emitted.get(name, ())] for name in {**counts, **emitted}}
+    said = {name: [*counts.get(name, nothing), *emitted.by_query.get(name, ())] for name in {**counts, **emitted.by_query}}
     return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), 1)
 
 
@@ -93,6 +114,10 @@ def worst(one: Sequence[float | None], other: Sequence[float | None] | None) -> 
     ]
 
 
+def _earliest(*ends: int | None) -> int | None:
+    return min((end for end in ends if end is not None), default=None)
+
+
 def _added(one: Told, other: Told) -> Told:
     nulls = [count for count in (one.nulls, other.nulls) if count is not None]
     return Told(
@@ -102,17 +127,5 @@ def _added(one: Told, other: Told) -> Told:
         one.refused + other.refused,
         one.bytes + other.bytes,
         one.results + other.results,
-        min((end for end in (one.oldest, other.oldest) if end is not None), default=None),
+        _earliest(one.oldest, other.oldest),
     )
-
-
-def _emitted(results: pa.Table, end: str | None) -> dict[str, tuple[Any, ...]]:
-    """Result rows by query, and the earliest end of a window in microseconds."""
-    own = results.select(["query"] if end is None else ["query", end])
-    wanted = [("query", "count")] if end is None else [("query", "count"), (end, "min")]
-    found = own.group_by("query", use_threads=False).aggregate(wanted)
-    counts = found["query_count"].to_pylist()
-    if end is None:
-        return dict(zip(found["query"].to_pylist(), ((count,) for count in counts), strict=True))
-    ends = found[f"{end}_min"].cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
-    return dict(zip(found["query"].to_pylist(), zip(counts, ends, strict=True), strict=True))

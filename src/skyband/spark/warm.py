@@ -77,6 +77,7 @@ def _warm_scores(asked: list[RankedQuery]) -> None:
     for part in reduced(plan, [pa.RecordBatch.from_pydict(columns)]):
         for row in part.to_pylist():
             if row["rows"] is not None:
-                group.add(group.rows_of([row["rows"]]), np.frombuffer(row["counts"], np.int64).reshape(-1, 3 + plan.slots))
-    group.finish()
+                counts = np.frombuffer(row["counts"], np.int64).reshape(-1, 3 + plan.slots)
+                list(group.add(group.rows_of([row["rows"]]), counts))
+    list(group.finish())
     Group.restore(plan, group.snapshot())

@@ -26,7 +26,7 @@ from skyband.spark.control.travel import PACKET, commands_of, packed_commands, p
 from skyband.spark.kept import Kept, answered_by_state, shown_watermark, spark_watermark
 from skyband.spark.observed import BOUNDS, STANDING, observed_scale, observed_states
 from skyband.spark.stateful import MOST_PACKETS, sliced
-from skyband.spark.tallies import BY_QUERY, tell
+from skyband.spark.tallies import BY_QUERY, Emitted, tell
 from skyband.spark.worker import settling
 
 if TYPE_CHECKING:
@@ -147,9 +147,10 @@ def answer_micro_batch(terms: Terms, number: int, frames: Iterable[pd.DataFrame]
 def _told(terms: Terms, shard: Shard, results: list[pa.Table]) -> bytes:
     """What there is to say of each query that the shard answers."""
     end = bound_names(terms)[-1] if terms.timed and pa.types.is_timestamp(terms.time_type) else None
-    answer = pa.concat_tables(results) if results else None
-    windows = None if answer is None else answer.filter(pc.is_valid(answer["about"]))  # acknowledgements are about nothing
-    return tell(shard.counted(), windows, end)
+    emitted = Emitted(end)
+    for answer in results:
+        emitted.add(answer.filter(pc.is_valid(answer["about"])))  # acknowledgements are about nothing
+    return tell(shard.counted(), emitted)
 
 
 def _batch(packets: DataFrame, terms: Terms) -> DataFrame:
