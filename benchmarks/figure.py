@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """One promise and what was measured. `at_most`: smaller is better; otherwise larger is."""
+    """One promise, `hold`, 0 where nothing is promised, and what was measured. `at_most`: smaller is better; otherwise larger
+    is."""
 
     what: str
     yardstick: str
@@ -23,4 +24,4 @@ class Figure:
         return self.measured <= self.hold if self.at_most else self.measured >= self.hold
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"holds": self.holds}
+        return asdict(self) | {"holds": self.holds if self.hold else None}
