@@ -53,16 +53,15 @@ def choose_crowd(scores: int) -> str | None:
         ==========  ==================  ===================  ====================
         scores      d = 2               d = 4                d = 6
         ==========  ==================  ===================  ====================
-        100, grid   0.64 / 0.88 / 0.92  1.19 / 1.15 / 1.31   2.15 / 1.87 / 2.04
-        100, scan   1.35 / 1.52 / 1.60  1.85 / 1.73 / 1.89   2.31 / 2.48 / 2.66
-        1000, grid  1.4 / 1.2 / 3.7     2.4 / 2.2 / 5.1      11 / 5.5 / 11
-        1000, scan  11 / 9.1 / 12       12 / 12 / 13         15 / 15 / 15
-        5000, grid  2.6 / 2.8                                63 (k = 1)
-        5000, scan  43 / 42                                  66 (k = 1)
+        100, grid   0.54 / 0.63 / 0.74  0.73 / 0.75 / 0.93   1.93 / 1.18 / 1.79
+        100, scan   1.39 / 1.35 / 1.45  1.66 / 1.67 / 1.70   2.12 / 2.24 / 2.02
+        1000, grid  1.3 / 1.1 / 3.7     2.1 / 1.9 / 4.6      9.2 / 4.7 / 10
+        1000, scan  8.6 / 8.5 / 11      13 / 13 / 14         14 / 14 / 16
+        5000, grid  2.3 / 2.5 / 16      6.8 / 5.4 / 22       44 / 20 / 54
+        5000, scan  43 / 44 / 49        61 / 54 / 61         70 / 69 / 80
         ==========  ==================  ===================  ====================
 
-    The grid is the faster one in all of these. What is missing has not been measured since the grid changed; before that, a
-    scan won by 1.2 with 5000 scores, d = 6, k = 100.
+    The grid is the faster one in all of these.
 
     From how many scores on a crowd is worth it: time of a structure each over that of a crowd, linear scores, d = 4, k = 20:
 
