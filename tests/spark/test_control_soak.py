@@ -49,19 +49,23 @@ class Script:
         return {"add": query.to_json()}, "added"
 
 
+DAEMONS = {"pyspark.daemon", "skyband.spark.daemon"}
+
+
 def memory_of(pids: set[int]) -> int:
-    """Bytes of memory that processes hold."""
+    """Bytes of memory that processes hold; what they share with others is shared out among them."""
     total = 0
     for pid in pids:
         try:
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
         except OSError:
             continue
     return total
 
 
 def workers_of(pid: int) -> set[int]:
-    """The Python workers below a process: Spark's daemon and those it forks."""
+    """The Python workers below a process: Spark's daemon, or skyband's, and those it forks."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -73,7 +77,7 @@ def workers_of(pid: int) -> set[int]:
         for child in children.get(stack.pop(), []):
             stack.append(child)
             try:
-                if "pyspark.daemon" in Path(f"/proc/{child}/cmdline").read_text():
+                if DAEMONS & {*Path(f"/proc/{child}/cmdline").read_text().split("\0")}:
                     found.add(child)
             except OSError:
                 continue
