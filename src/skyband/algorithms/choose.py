@@ -3,8 +3,8 @@
 The rule may look at the plan (how many queries, n, s, k, the kind of window) and at what is told of it, never at the data, so
 that the choice is the same on every run. `./run bench grid` measures every algorithm over n from 10⁴ to 10⁶, s from 1 to n/10,
 k from 1 to 1000 on random, sinusoidal, falling and real streams, every window answered, and prints how far the choice is from
-the best: `auto` is within 1.3 times of it in all 220 cells, 1.24 at worst. Time over that of the cell's fastest algorithm, where
-a window filled in time:
+the best: `auto` is within 1.3 times of it in all 220 cells, 1.24 at worst. Time over that of the cell's fastest algorithm,
+where a window filled in time:
 
     ============  ==============  =============================  ==============================================
     algorithm     geometric mean  cells within 1.3 of the best   where it is the best
