@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from repro import across, intervals, many, pairs, preferences, report, runner
+from repro import across, intervals, many, pairs, preferences, record, report, runner
 from repro.across import AcrossStreams
 from repro.claims import EXPERIMENTS, Verdict, claims_of, judge
 from repro.experiment import Cell, Experiment, OneQuery
@@ -86,6 +86,15 @@ def run_command(
             found += verdicts
         bar.update(task, completed=total, description="done")
     console.print(report.summary(found))
+    if folder == RESULTS:
+        record_command()
+
+
+@app.command("record")
+def record_command() -> None:
+    """Write the page of all claims from the results that are stored."""
+    record.PAGE.write_text(record.page(RESULTS))
+    report.console().print(f"written to {record.PAGE}")
 
 
 @app.callback(invoke_without_command=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 
 from harness import feed, plan_of
 from repro import claims as table
-from repro import report, tkde17
-from repro.__main__ import app
+from repro import record, report, tkde17
+from repro.__main__ import RESULTS, app
 from repro.claims import CLAIMS, EXPERIMENTS, FAILS, HOLDS, OPEN, Claim, claims_of, judge
 from repro.experiment import Cell, Column, OneQuery
 from repro.plot import picture
 from repro.relations import RELATIONS
+from repro.remarks import REMARKS
 from repro.runner import Effort, measure, pieces, run, structure_of
 from repro.streams import DataSet
 from repro.tkde17 import BYTES_A_CANDIDATE, DATA
@@ -103,6 +104,26 @@ def test_default_settings_are_the_papers() -> None:
     settings = {experiment.setting("TIME-U", "EQUAL", column) for column in default}
     assert [(one.size, one.slide, one.k) for one in settings] == [(100_000, 100, 100)]
     assert all(24 < size < 36 for size in BYTES_A_CANDIDATE.values())
+
+
+def test_the_page_of_claims_says_what_the_stored_results_say() -> None:
+    assert record.PAGE.read_text() == record.page(RESULTS), "write it anew: ./run repro record"
+
+
+def test_the_page_of_claims_tells_why_where_a_claim_fails_and_says_what_was_not_measured(tmp_path: Path) -> None:
+    assert set(REMARKS) <= {claim.name for claim in CLAIMS}
+    experiment, claim = EXPERIMENTS["tkde17-table2"], next(one for one in CLAIMS if one.name == "delay")
+    for slower, shown in ((0.5, "TIMEᵘ 0.5 ✓"), (2.0, "TIMEᵘ 2 ✗")):
+        cells = [
+            Cell(data, name, column.axis, column.label, 1000, 10, 100, slower if name == claim.of else 1.0, 1.0)
+            for data in experiment.data
+            for name in experiment.series
+            for column in experiment.columns
+        ]
+        (tmp_path / "tkde17-table2.json").write_text(json.dumps({"cells": [asdict(cell) for cell in cells]}))
+        page = record.page(tmp_path)
+        assert shown in page and (REMARKS["delay"] in page) == (slower > 1)
+        assert "Not measured: `./run repro run sigmod06-fig15`." in page
 
 
 # -- judging ---------------------------------------------------------------------------------------------------------
