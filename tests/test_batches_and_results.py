@@ -84,6 +84,21 @@ START = datetime(2024, 3, 31, 0, 59, 58, tzinfo=UTC)  # two seconds before Berli
 SECOND = timedelta(seconds=1)
 
 
+def test_row_columns_called_like_columns_of_pairs() -> None:
+    """`a_x` is the older row's `x` where there are pairs, and a column of texts here: results of both stand apart."""
+    three = sb.CountWindow(3)
+    rows = sb.TopK(name="rows", k=1, score="x", window=three)
+    pairs = sb.TopKPairs(name="pairs", k=1, score="abs(a.x - b.x)", window=three)
+    objects = sb.TopKAcross(name="objects", k=1, key="a_seq", stream="s", streams=["s"], value="x", window=three)
+    monitor = sb.Monitor([rows, pairs, objects])
+    results = monitor.push({"x": [1.0, 2.0, 4.0], "a_x": ["p", "q", "r"], "a_seq": ["k", "l", "k"], "s": ["s"] * 3}).to_pylist()
+    first = {row["query"]: row for row in reversed(results) if row["event"] == "enter"}
+    assert (first["rows"]["row_a_x"], first["rows"]["row_a_seq"], first["rows"]["a_x"]) == ("p", "k", None)
+    assert (first["pairs"]["a_seq"], first["pairs"]["a_x"], first["pairs"]["a_a_x"]) == (0, 1.0, "p")
+    assert (first["objects"]["row_a_seq"], first["objects"]["a_seq"]) == ("k", None)
+    assert monitor.top("rows").select(["a_x", "a_seq"]).to_pylist() == [{"a_x": "r", "a_seq": "k"}]  # rows alone
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "America/St_Johns"])
 def test_timestamps_keep_their_type_and_zone(unit: str, zone: str | None) -> None:

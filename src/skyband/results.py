@@ -45,6 +45,9 @@ class ResultTable:
         self._has_count = True in kinds
         self._clock, self._schema = clock, schema
         identities = dict.fromkeys(query.identity for query in queries.values()) or {"row": None}
+        self._taken = RESULT_COLUMNS
+        if "pair" in identities and schema is not None:  # whose columns stand beside those of rows and objects
+            self._taken += (*PAIR_COLUMNS, *_pair_names(schema, RESULT_COLUMNS))
         nothing = [self._table(one, NO_EVENTS, np.zeros(0, bool), None, _nothing) for one in identities]
         self.empty = pa.concat_tables(nothing, promote_options="default") if len(nothing) > 1 else nothing[0]
 
@@ -97,7 +100,7 @@ class ResultTable:
         columns["event"] = _words(emitted.event, self._events)
         columns["rank"] = pa.array(emitted.rank, mask=emitted.event == EVENTS.index("leave"))
         columns["score"] = arrow(emitted.score)
-        about = _about(identity, names, self._schema, rows_of, RESULT_COLUMNS)
+        about = _about(identity, names, self._schema, rows_of, RESULT_COLUMNS if identity == "pair" else self._taken)
         return pa.table([*columns.values(), *about.values()], names=[*columns, *about])
 
     def _window_ends(self, end: np.ndarray, timed: np.ndarray) -> dict[str, Any]:
@@ -122,36 +125,42 @@ def _about(
     """The columns that say who result rows are about. `names` None: there are none."""
     if identity == "row":
         rows = None if names is None or rows_of is _nothing or schema is None else rows_of(names)
-        return _rows("seq", "", names, schema, rows, taken)
+        return _rows("seq", [] if schema is None else row_column_names(schema.names, taken), names, schema, rows)
     if identity == "pair":
         older, newer = (None, None) if names is None else names
-        taken = (*taken, *PAIR_COLUMNS)
         a = b = None
         if names is not None and schema is not None and rows_of is not _nothing:
             both, count = rows_of(np.concatenate(names)), len(names[0])  # looked up at once
             a, b = [column.slice(0, count) for column in both], [column.slice(count) for column in both]
-        return _rows("a_seq", "a_", older, schema, a, taken) | _rows("b_seq", "b_", newer, schema, b, taken)
+        own = [] if schema is None else _pair_names(schema, taken)
+        half = len(own) // 2
+        return _rows("a_seq", own[:half], older, schema, a) | _rows("b_seq", own[half:], newer, schema, b)
     assert isinstance(identity, tuple)
     key = identity[1]
-    (column,) = row_column_names([key], taken)
-    kind = pa.null() if schema is None else schema.field(key).type
+    if schema is None:
+        (column,), kind = row_column_names([key], taken), pa.null()
+    else:
+        column, kind = row_column_names(schema.names, taken)[schema.get_field_index(key)], schema.field(key).type
     return {column: pa.array([], kind) if names is None else names}
 
 
+def _pair_names(schema: pa.Schema, taken: tuple[str, ...]) -> list[str]:
+    """What the rows' own columns are called in results about pairs: those of `a`, then those of `b`."""
+    return [
+        own
+        for prefix in ("a_", "b_")
+        for own in row_column_names([prefix + name for name in schema.names], (*taken, *PAIR_COLUMNS))
+    ]
+
+
 def _rows(
-    seq_name: str,
-    prefix: str,
-    seq: np.ndarray | None,
-    schema: pa.Schema | None,
-    rows: list[Any] | None,
-    taken: tuple[str, ...],
+    seq_name: str, own: list[str], seq: np.ndarray | None, schema: pa.Schema | None, rows: list[Any] | None
 ) -> dict[str, Any]:
     columns: dict[str, Any] = {seq_name: arrow(np.zeros(0, np.int64) if seq is None else seq)}
     if schema is None:
         return columns
     rows = schema.empty_table().columns if rows is None else rows
-    names = row_column_names([prefix + name for name in schema.names], taken)
-    return columns | dict(zip(names, rows, strict=True))
+    return columns | dict(zip(own, rows, strict=True))
 
 
 def _nothing(seq: np.ndarray) -> pa.Table:
