@@ -32,8 +32,8 @@ REMARKS = {
     # ICDE12
     "snapshot-k": _WALK_IS_FAST,
     "snapshot-n": _WALK_IS_FAST,
-    "ta-below-scase": "The mean is over four scores, of which the smallest products lie along planes that too many boxes touch; "
-    "and SCase reads a large window once for 64 rows, TA its boxes for each.",
+    "ta-below-scase": "The mean is over four scores, of which the smallest products lie along planes that too many boxes "
+    "touch; and SCase reads a large window once for 64 rows, TA its boxes for each.",
     "naive-real": "Here 100 queries are answered after every row, of which the naive algorithm answers one.",
     # CIKM09
     "eaa-proportional": _STRAIGHT,

@@ -45,7 +45,7 @@ class ResultTable:
         self._has_count = True in kinds
         self._clock, self._schema = clock, schema
         identities = dict.fromkeys(query.identity for query in queries.values()) or {"row": None}
-        self._taken = RESULT_COLUMNS
+        self._taken: tuple[str, ...] = RESULT_COLUMNS
         if "pair" in identities and schema is not None:  # whose columns stand beside those of rows and objects
             self._taken += (*PAIR_COLUMNS, *_pair_names(schema, RESULT_COLUMNS))
         nothing = [self._table(one, NO_EVENTS, np.zeros(0, bool), None, _nothing) for one in identities]
