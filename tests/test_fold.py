@@ -58,6 +58,25 @@ def test_ends_of_time_windows_keep_to_their_column() -> None:
     assert ends == {("count", 3, None), *(("time", None, NOON + timedelta(seconds=at)) for at in (1, 2))}
 
 
+def test_ends_of_time_windows_that_are_numbers_keep_to_their_column_too() -> None:
+    """Of a type of their own; int64 are like the ends of count windows."""
+    monitor = sb.Monitor([best(2, sb.TimeWindow(3, 1), name="time")], time="t")
+    folded = sb.fold(monitor.push({"t": pa.array([0, 1], pa.uint32()), "x": [1.0, 5.0]}))
+    monitor.add(best(1, COUNT, name="count"))
+    folded = sb.fold(monitor.push({"t": pa.array([2], pa.uint32()), "x": [2.0]}), folded)
+    ends = {(row["query"], row["window_end"], row["window_end_time"]) for row in folded.to_pylist()}
+    assert ends == {("count", 3, None), ("time", None, 1), ("time", None, 2)}
+
+
+@pytest.mark.parametrize("own", [{"a_seq": [[1], [1, 2]]}, {"a_seq": [[1], [1]], "b_seq": [{"u": 1}, {"u": 2}]}])
+def test_rows_may_have_columns_called_like_those_of_pairs(own: dict[str, list[Any]]) -> None:
+    monitor = sb.Monitor([best(2, COUNT)])
+    folded = sb.fold(monitor.push({"x": [3.0, 1.0], **own}))
+    assert folded.select(["seq", *own]).to_pydict() == {"seq": [0, 1], **own}
+    folded = sb.fold(monitor.push({"x": [2.0, 4.0], **own}), folded)
+    assert folded.column("seq").to_pylist() == [2, 3]
+
+
 def test_columns_that_were_all_null_at_first() -> None:
     monitor = sb.Monitor([best(2, COUNT)])
     folded = sb.fold(monitor.push({"x": [1.0], "tag": pa.nulls(1)}))

@@ -87,3 +87,26 @@ def test_a_caller_may_reuse_the_arrays_it_pushed(rows: int) -> None:
     top = monitor.top("q")
     assert top["number"].to_pylist() == top["seq"].to_pylist() == best.tolist()
     assert top["x"].to_pylist() == scores[best].tolist()
+
+
+@pytest.mark.parametrize("many", [1, 5], ids=["one", "a grid"])
+@pytest.mark.parametrize("kind", ["top", "threshold", "threshold with keys", "top with keys"])
+def test_rows_that_wait_for_their_slide_are_kept_in_their_order(kind: str, many: int) -> None:
+    """They came in several pushes, and no slide has closed: nothing else is needed."""
+    queries: list[sb.TopK | sb.Threshold] = []
+    for at in range(many):
+        score, window = sb.linear({"x": 1.0, "y": float(at)}), sb.TimeWindow(100, 100)
+        if kind.startswith("top"):
+            queries.append(sb.TopK(name=f"q{at}", k=9, score=score, window=window))
+        else:
+            queries.append(sb.Threshold(name=f"q{at}", above=0.0, score=score, window=window))
+    monitor = sb.Monitor(queries, time="t", key="id" if kind.endswith("keys") else None)
+    before = 0
+    for count in (5, 1, 4):
+        seq = np.arange(before, before + count)
+        monitor.push({"t": 50 - seq, "x": 1.0 + seq, "y": np.zeros(count), "id": seq, "name": [f"row {i}" for i in seq]})
+        before += count
+    monitor.shrink()
+    monitor.advance(100)
+    for query in queries:
+        assert monitor.top(query.name).column("name").to_pylist() == [f"row {i}" for i in range(9, -(kind[:3] != "top"), -1)]

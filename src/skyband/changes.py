@@ -112,9 +112,9 @@ def _joined(top: pa.Table | None, changes: pa.Table) -> pa.Table:
 
 
 def _times_apart(results: pa.Table) -> pa.Table:
-    """The same, with window ends that are timestamps where they stand beside those of count windows."""
+    """The same, with window ends that are times where they stand beside those of count windows, which are int64."""
     ends = results.column("window_end")
-    if "window_end_time" in results.column_names or not pa.types.is_timestamp(ends.type):
+    if "window_end_time" in results.column_names or ends.type == pa.int64():
         return results
     place = results.column_names.index("window_end")
     return results.set_column(place, "window_end", pa.nulls(len(results), pa.int64())).add_column(
@@ -123,11 +123,20 @@ def _times_apart(results: pa.Table) -> pa.Table:
 
 
 def _identities(results: pa.Table) -> list[tuple[Any, ...]]:
-    """Query and who a result row is about: a row, a pair, or, where neither is named, the object whose key stands there."""
-    numbers = [name for name in ("seq", *PAIR_COLUMNS) if name in results.column_names]
-    keys = list(zip(*(results.column(name).to_pylist() for name in ("query", *numbers)), strict=True))
-    if all(any(number is not None for number in key[1:]) for key in keys):
-        return keys
-    others = [name for name in results.column_names if name not in (*RESULT_COLUMNS, *PAIR_COLUMNS)]
-    values = zip(*(results.column(name).to_pylist() for name in others), strict=True)
-    return [(key if any(x is not None for x in key[1:]) else (*key, *own)) for key, own in zip(keys, values, strict=True)]
+    """Query and who a result row is about: a row, a pair, or, where neither is named, the object whose key stands there. A
+    row's `seq` is enough: where there are no pairs, the columns called as theirs are its own, of any type."""
+
+    def cells(names: Iterable[str]) -> list[tuple[Any, ...]]:
+        columns = [results.column(name).to_pylist() for name in names if name in results.column_names]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(results)
+
+    queries, rows, pairs = cells(["query"]), cells(["seq"]), cells(PAIR_COLUMNS)
+    others: list[tuple[Any, ...]] | None = None
+    found = []
+    for at, query in enumerate(queries):
+        about = next((one[at] for one in (rows, pairs) if any(number is not None for number in one[at])), None)
+        if about is None:
+            others = others or cells(name for name in results.column_names if name not in (*RESULT_COLUMNS, *PAIR_COLUMNS))
+            about = others[at]
+        found.append((*query, *about))
+    return found

@@ -65,13 +65,13 @@ class OpenRows:
             self._hold(tuple(column[stays] for column in rows))
 
     def seqs(self, since: int) -> np.ndarray:
-        """Arrival numbers from `since` on."""
-        parts = [np.zeros(0, np.int64)]
+        """Arrival numbers from `since` on, increasing."""
+        parts: list[np.ndarray] = []
         for _, seq, _ in reversed(self._pieces):
             if seq[-1] < since:
                 break
             parts.append(seq[np.searchsorted(seq, since) :])
-        return np.concatenate(parts)
+        return np.concatenate([np.zeros(0, np.int64), *reversed(parts)])
 
     def restore(self, time: np.ndarray, seq: np.ndarray, score: np.ndarray, limit: int) -> None:
         """Hold what `whole` gave."""
