@@ -240,6 +240,23 @@ def test_many_scores_form_a_crowd_and_few_do_not() -> None:
     assert monitor.top("q7")["seq"].to_pylist() == (1100 + np.argsort(-(7 * data["x"] + data["y"])[100:])[:3]).tolist()
 
 
+@pytest.mark.parametrize("window", [sb.CountWindow(3), sb.TimeWindow(3, 1)], ids=["count", "time"])
+@pytest.mark.parametrize("bounded", [False, True], ids=["top", "threshold"])
+def test_a_score_of_no_column_stays_out_of_a_crowd(window: Any, bounded: bool) -> None:
+    """All rows that are let in tie, and the newest rank first."""
+    where, many = {"x": (0.5, None)}, [near(i, "auto", window=window) for i in range(20)]
+    if bounded:
+        alone: Any = sb.Threshold(name="alone", above=0.0, score="2", window=window, where=where)
+        many = [sb.Threshold(name=q.name, above=0.5, score=q.score, window=window) for q in many]  # type: ignore[misc]
+    else:
+        alone = sb.TopK(name="alone", k=2, score="2", window=window, where=where)
+    monitor = sb.Monitor([*many, alone], time="t")
+    monitor.push({"x": [0.0, 1.0, 1.0, 0.0, 1.0, 1.0], "y": np.zeros(6), "t": np.arange(6)})
+    assert [len(lane.members) for lane in crowds(monitor)] == [20]
+    monitor.advance(6)
+    assert monitor.top("alone").select(["score", "t"]).to_pydict() == {"score": [2.0, 2.0], "t": [5, 4]}
+
+
 def test_a_monitor_is_loaded_whose_first_score_has_left() -> None:
     names = ("a", "b", "c")
     asked = [

@@ -58,6 +58,8 @@ def auto_key(query: Query, window: tuple[bool, int, int]) -> Gathers | None:
     others."""
     if not isinstance(query, TopK | Threshold) or query.algorithm != "auto" or query.error > 0:
         return None
+    if isinstance(query.score, str) and not as_tree(query.score).columns():
+        return None  # a score alike for all rows: no cell can be left out
     attributes = () if callable(query.score) else attributes_of(query)
     if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
         return None
