@@ -94,6 +94,26 @@ def test_a_window_end_that_its_type_cannot_hold_is_refused() -> None:
     assert monitor.flush().schema.field("window_end").type == pa.int8()
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint16(), pa.int32(), pa.int64()], ids=str)
+def test_a_watermark_that_its_type_cannot_hold_can_be_read(kind: pa.DataType, tmp_path: Path) -> None:
+    """It lies behind the rows, or far ahead of them."""
+    monitor = sb.Monitor([query(window=sb.TimeWindow(10, slide=5))], time="t", lateness=300)
+    monitor.push({"t": pa.array([3], kind), "x": [1.0]})
+    assert monitor.watermark == -297
+    monitor.advance(1 << 50)
+    assert monitor.watermark == 1 << 50
+    monitor.save(tmp_path / "state")
+    assert sb.Monitor.load(tmp_path / "state").watermark == 1 << 50
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_watermark_that_no_datetime_can_say_can_be_read(zone: str | None) -> None:
+    far = pa.array([10**15]).cast(pa.timestamp("s", zone))
+    monitor = sb.Monitor([query(window=sb.TimeWindow("10 s", slide="5 s"))], time="t")
+    monitor.push({"t": far, "x": [1.0]})
+    assert monitor.watermark == np.datetime64(10**15, "s")
+
+
 def test_nanoseconds_reach_far_enough() -> None:
     monitor = sb.Monitor([query(window=sb.TimeWindow("1 hour", "1 hour"))], time="t")
     monitor.push({"t": np.array(["2100-01-01", "1800-01-01"], "datetime64[ns]"), "x": [1.0, 2.0]})

@@ -33,6 +33,7 @@ def monitor(time: str | None = None, lateness: Any = None, **changed: Any) -> sb
 # --- queries that cannot be asked ----------------------------------------------------------------------
 
 QUERIES: dict[str, tuple[Callable[[], object], str]] = {
+    "a minus before a text": (lambda: top(score="-'a'"), "'-' cannot take the text"),
     "k below 1": (lambda: top(k=0), "k must be at least 1, got 0"),
     "k negative": (lambda: top(k=-3), "-3"),
     "k a fraction": (lambda: top(k=2.5), "2.5"),
@@ -167,6 +168,7 @@ FIRST_BATCHES: dict[str, tuple[Callable[[], sb.Monitor], Any, type[Exception], s
     "callable of texts": (lambda: monitor(score=lambda c: np.array(list("abc"))), {"x": X}, sb.SchemaError, "numbers"),
     "no batch at all": (lambda: monitor(), 42, sb.SchemaError, "int"),
     "columns of uneven length": (lambda: monitor(), {"x": X, "y": [1.0]}, sb.SchemaError, "1"),
+    "a set, in no order": (lambda: monitor(), {"x": {1.0, 2.0}}, sb.SchemaError, "an array or a list"),
     "two columns of one name": (lambda: monitor(), pa.table([pa.array(X), pa.array(X)], ["x", "x"]), sb.SchemaError, "'x'"),
 }  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ def to_table(batch: Any, known: pa.Schema | None = None) -> pa.Table:
         raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         raise SchemaError(
-            f"cannot turn the batch into columns: {problem}; give equally long columns of one type each"
+            f"cannot turn the batch into columns: {problem}; give equally long columns of one type each, no two of one name"
         ) from problem
     return table
 
@@ -117,7 +117,7 @@ def _column(values: Any) -> Any:
         return values
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+    if isinstance(values, str | bytes | Set | Mapping) or not hasattr(values, "__len__"):
         raise SchemaError(f"a column must be an array or a list, got {values!r}; wrap a single row's values in lists")
     return pa.array(values)
 

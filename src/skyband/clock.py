@@ -102,11 +102,13 @@ class Clock:
             ) from problem
 
     def value_of(self, moment: int) -> Any:
-        """What `moment` gave, as a Python value; finer than a datetime can say, and without pandas: a numpy.datetime64."""
-        value = self.column_of(np.array([moment]))[0]
+        """What `moment` gave, as a Python value, also where the column could not hold it; a timestamp that is finer than a
+        datetime can say, and without pandas, or further away: a numpy.datetime64."""
+        if not self.is_timestamp:
+            return moment
         try:
-            return value.as_py()
-        except ValueError:
+            return self.column_of(np.array([moment]))[0].as_py()
+        except (ValueError, OverflowError):
             return np.datetime64(moment, self.type.unit)
 
     def check_end(self, end: int) -> None:

@@ -171,7 +171,8 @@ class Call:
             if not isinstance(argument, Text):
                 continue
             if self.op not in EQUALITIES:
-                raise QueryError(f"{self.op!r} cannot take the text {argument}; a text is compared with a column by == or !=")
+                sign = "-" if self.op == "neg" else self.op
+                raise QueryError(f"{sign!r} cannot take the text {argument}; a text is compared with a column by == or !=")
             if not isinstance(self.args[1 - place], Column):
                 raise QueryError(f"the text {argument} is compared with {self.args[1 - place]}; compare it with a column")
 
