@@ -191,6 +191,15 @@ def test_empty_batches_change_nothing() -> None:
     assert monitor.push(pa.RecordBatch.from_pylist([], schema)).num_rows == 0
 
 
+def test_an_empty_batch_may_know_the_type_of_a_column_of_nulls() -> None:
+    """As one with rows may."""
+    monitor = sb.Monitor([best(1, sb.CountWindow(2))])
+    monitor.push({"x": [1.0], "tag": pa.nulls(1)})
+    assert monitor.push({"x": pa.array([], pa.float64()), "tag": pa.array([], pa.string())}).num_rows == 0
+    monitor.push({"x": [2.0], "tag": [7]})
+    assert monitor.top("best").column("tag").to_pylist() == [7]
+
+
 def test_a_monitor_without_rows_or_queries() -> None:
     silent = sb.Monitor([])
     assert silent.push({}).num_rows == 0

@@ -249,3 +249,19 @@ def test_a_column_of_nulls_compares_to_nothing_until_it_has_texts(tmp_path: Path
     assert monitor.top("q").num_rows == 0
     monitor.push({"x": [1.0, 2.0], "venue": ["x", "y"]})
     assert monitor.top("q").column("a_seq").to_pylist() == [2]
+
+
+@pytest.mark.parametrize("where", ["venue == 'x'", "venue != 'y' and x > 0", "x > 5 or not (venue == 'y')"])
+@pytest.mark.parametrize("many", [1, 20])
+def test_a_row_with_no_text_yet_is_let_in_by_what_else_is_known(where: str, many: int) -> None:
+    queries = [
+        sb.TopK(name=f"q{i}", k=9, score=sb.linear({"x": 1.0 + i}), where=where, window=sb.CountWindow(9)) for i in range(many)
+    ]
+    monitor = sb.Monitor(queries)
+    monitor.push({"x": [1.0, 2.0, 9.0], "venue": pa.nulls(3)})
+    known = [2] if "or" in where else []
+    assert [monitor.top(query.name).column("seq").to_pylist() for query in queries] == [known] * many
+    monitor.push({"x": [1.0, 2.0], "venue": ["x", "y"]})
+    assert [monitor.top(query.name).column("seq").to_pylist() for query in queries] == [[*known, 3]] * many
+    monitor.push({"x": [3.0], "venue": pa.nulls(1)})
+    assert [monitor.top(query.name).column("seq").to_pylist() for query in queries] == [[*known, 3]] * many

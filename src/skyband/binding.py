@@ -41,12 +41,18 @@ class BoundScore:
         if callable(self.formula):
             return _called(self.formula, self.name, table)
         schema = table.schema
-        if schema == self._numeric_in or all(is_numeric(schema.field(name).type) for name in self.columns):
+        if schema == self._numeric_in or self._is_numeric(schema):
             self._numeric_in = schema
             return compute(self.formula, {name: numbers(table.column(name)) for name in self.columns}, table.num_rows)
         check_tree(self.what, self.formula, table.schema)  # a column that was all null has taken a type since
         plain = without_texts(self.formula)
         return compute(plain, column_values(plain.columns(), table), table.num_rows)
+
+    def _is_numeric(self, schema: pa.Schema) -> bool:
+        """Are all columns numbers, and none compared with a text, as one that is all null may be?"""
+        assert not callable(self.formula)
+        numeric = all(is_numeric(schema.field(name).type) for name in self.columns)
+        return numeric and without_texts(self.formula).columns() == self.columns
 
     def passes(self, table: pa.Table) -> Array:
         """As a condition: which rows are let in, those whose value is neither false nor unknown."""

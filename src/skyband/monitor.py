@@ -144,16 +144,14 @@ class Monitor:
         """
         self._usable()
         table = to_table(batch, self._schema)
-        if len(table) == 0:
-            if self._schema is not None:
-                conform(table, self._schema)
-            return self._results([])
         schema = table.schema
         if self._schema is not None:
             schema = self._schema
             if pa.null() in schema.types:
                 schema = with_types_for_nulls(schema, table.schema)
             table = conform(table, schema)
+        if len(table) == 0:
+            return self._results([])
         if schema != self._schema:
             check_keepable(table)
         clock = Clock(self._time, schema) if self._time is not None else None

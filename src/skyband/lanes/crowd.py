@@ -58,7 +58,7 @@ def auto_key(query: Query, window: tuple[bool, int, int]) -> Gathers | None:
     others."""
     if not isinstance(query, TopK | Threshold) or query.algorithm != "auto" or query.error > 0:
         return None
-    if isinstance(query.score, str) and not as_tree(query.score).columns():
+    if isinstance(query.score, str) and (tree := as_tree(query.score)) is not None and not tree.columns():
         return None  # a score alike for all rows: no cell can be left out
     attributes = () if callable(query.score) else attributes_of(query)
     if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
