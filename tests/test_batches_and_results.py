@@ -122,6 +122,18 @@ def test_timestamps_keep_their_type_and_zone(unit: str, zone: str | None) -> Non
     assert monitor.flush().column("window_end").to_pylist() == [at(10)]
 
 
+def test_columns_stand_in_one_order_whatever_the_result_rows_are_about() -> None:
+    """The key of objects is a column of rows too, and stands elsewhere among these."""
+    rows = best(1, sb.CountWindow(1), name="rows", where="rows > 0")
+    objects: dict[str, Any] = {"key": "who", "stream": "where", "value": "x", "streams": ["here", "there"]}
+    across = sb.TopKAcross(name="objects", k=1, window=sb.CountWindow(4, 4), **objects)
+    for queries in ([across, rows], [rows, across]):
+        monitor = sb.Monitor(queries)
+        batch = {"x": [1.0], "where": ["here"], "who": ["a"]}
+        schemas = [monitor.push({**batch, "rows": [said]}).schema for said in (0, 1, 1, 0, 1)]
+        assert schemas == [schemas[0]] * 5
+
+
 def test_durations_in_every_spelling_mean_the_same() -> None:
     ts = pa.array([START + number * SECOND for number in (0, 30, 61, 95, 200)], pa.timestamp("ms", "UTC"))
     batch = pa.table({"ts": ts, "x": [1.0, 3.0, 2.0, 5.0, 0.0]})

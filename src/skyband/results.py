@@ -69,7 +69,7 @@ class ResultTable:
                 names = _named(identity, names, order)
             tables.append(self._table(identity, emitted, timed, names, rows_of))
             places.append(emitted.query)
-        if len(tables) == 1 and len(tables[0].column_names) == len(self.empty.column_names):
+        if len(tables) == 1 and tables[0].column_names == self.empty.column_names:
             return tables[0]
         whole = pa.concat_tables([self.empty, *tables], promote_options="default")
         return whole.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
