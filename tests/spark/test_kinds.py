@@ -133,6 +133,26 @@ def test_groups_have_pairs_and_objects_of_their_own(spark: SparkSession, folder:
     assert in_order((row.door, *found) for row, found in zip(got, on_spark(got), strict=True)) == in_order(expected)
 
 
+def test_results_of_several_kinds_can_be_had_as_arrow(spark: SparkSession) -> None:
+    """As the console of a job takes them. A pair that is null has rows that are."""
+    rows = [(1, "s1", "front", 1.0), (2, "s1", "back", 2.0)]
+    df = spark.createDataFrame(rows, "id long, shop string, door string, x double")
+    asked = [
+        sb.TopK(name="best", k=1, score="x", window=sb.CountWindow(2)),
+        sb.TopKPairs(name="near", k=1, score="abs(a.x - b.x)", window=sb.CountWindow(2)),
+        sb.TopKAcross(name="busy", k=1, key="shop", stream="door", value="x", streams=["front"], window=sb.CountWindow(2)),
+    ]
+    results = sks.monitor(df, asked, arrival="id")
+    table = results.toArrow()
+    assert len(table) == results.count() == 5
+    assert {(row["query"], row["pair"] is None, row["row"] is None) for row in table.to_pylist()} == {
+        ("best", True, False),
+        ("near", False, True),
+        ("busy", True, True),
+    }
+    assert [row["pair"]["b"]["id"] for row in table.to_pylist() if row["pair"]] == [2]
+
+
 def test_a_hundred_scores_and_deletions_over_one_stream(spark: SparkSession, tmp_path: Path) -> None:
     """Queries by the dozen, rows that are deleted by key: each row and deletion in the order of its id."""
     table = visits(300)

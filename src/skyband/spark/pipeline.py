@@ -262,7 +262,9 @@ def _packed(df: DataFrame, plan: Plan) -> list[Column]:
 
 
 def _pair(df: DataFrame) -> Column:
-    return F.struct(in_own_names(df, "a").alias("a"), in_own_names(df, "b").alias("b"))
+    """Both rows may be null, as far as Spark knows: where they may not, `toArrow` fails on results about other things."""
+    about_pairs = F.col("about") == IDENTITIES.index("pair")
+    return F.struct(*(F.when(about_pairs, in_own_names(df, side)).alias(side) for side in ("a", "b")))
 
 
 def _object(df: DataFrame, plan: Plan) -> Column:
