@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 import subprocess
 import sys
@@ -652,6 +653,35 @@ def test_numeric_columns_become_float64_and_null_becomes_nan(kind: str) -> None:
         assert_same_bits(bind("x + 0.5", table.schema).evaluate(table), wanted + 0.5, kind)
     empty = pa.table({"x": pa.chunked_array([], array.type)})
     assert bind("x", empty.schema).evaluate(empty).shape == bind("x * 2", empty.schema).evaluate(empty).shape == (0,)
+
+
+DECIMALS = {
+    "cents": pa.decimal128(22, 2),
+    "of as many digits as there can be": pa.decimal128(38, 30),
+    "smaller than tenths": pa.decimal128(38, 38),
+    "of long type": pa.decimal256(60, 5),
+    "whole": pa.decimal128(38, 0),
+    "thousands": pa.decimal128(8, -3),
+}
+
+
+@pytest.mark.parametrize("kind", DECIMALS)
+def test_a_decimal_is_the_number_that_its_text_is(kind: str) -> None:
+    """So that 2.55 is 2.55, and inside bounds that say so."""
+    scale = DECIMALS[kind].scale
+    whole = [255, -278, 0, -1, 10**7 - 1, *(random.Random(scale).randrange(-(10**7), 10**7) for _ in range(200))]
+    far = [2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**63, -(2**63), 2**64 + 1, 10**19 + 7] if scale >= 0 else []
+    for chosen in (whole, [*whole, *far]):
+        values = [None, *(Decimal(one).scaleb(-scale) for one in chosen), None]
+        array = pa.array([None, *values], DECIMALS[kind]).slice(1)
+        wanted = np.array([NAN if one is None else float(str(one)) for one in values])
+        assert_same_bits(bind("x", pa.schema({"x": array.type})).evaluate(pa.table({"x": array})), wanted, kind)
+
+
+def test_a_decimal_on_the_bound_of_a_region_is_inside() -> None:
+    rows = pa.table({"price": pa.array([Decimal("2.55"), Decimal("2.78")], pa.decimal128(10, 2))})
+    assert bind_where({"price": (None, 2.55)}, rows.schema).passes(rows).tolist() == [True, False]
+    assert bind_where("price == 2.78", rows.schema).passes(rows).tolist() == [False, True]
 
 
 SCHEMA = pa.schema(

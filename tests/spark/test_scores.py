@@ -216,6 +216,8 @@ TYPES: dict[str, pa.Array] = {
     "double": pa.array([0.1, -0.0, None, 5e-324]),
     "money": pa.array([Decimal("0.07"), Decimal("-123456.79"), None, Decimal("1.15")], pa.decimal128(10, 2)),
     "big": pa.array([Decimal(f"{10**30 + 7}.1"), Decimal("0.3"), None, Decimal("-0.000001")], pa.decimal128(38, 6)),
+    "cents": pa.array([Decimal("2.55"), Decimal("-2.78"), None, Decimal("0.58")], pa.decimal128(18, 2)),
+    "many": pa.array([Decimal("0.7269596965610982145678"), Decimal("-0." + "9" * 37), None, Decimal(1)], pa.decimal128(38, 37)),
     "a.b": pa.array([1.0, None, 3.0, 4.0]),
     "a`b": pa.array([1.5, 2.5, None, 4.5]),
     "with space": pa.array([1, 2, 3, None]),

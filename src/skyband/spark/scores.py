@@ -10,7 +10,7 @@ agree with ours in every case, and run by the JVM at the speed of generated code
 Texts are compared as they are, byte for byte; where a column has another collation, by Python.
 
 What the JVM does not give to the last bit goes to Python, the whole expression in one Arrow UDF: exp, log,
-log1p, sin, cos and ** (the C library's), decimal columns (Arrow's rounding), and callables. So do expressions
+log1p, sin, cos and ** (the C library's), and callables. So do expressions
 too large for Catalyst, which has no `let`: x / y must be written with two copies of each operand, and what
 nests such operations grows with every level. Both ways give the same numbers; only the speed differs.
 """
@@ -29,7 +29,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, DecimalType, DoubleType, StringType, StructType, UserDefinedType
+from pyspark.sql.types import DataType, DoubleType, StringType, StructType, UserDefinedType
 
 from skyband.binding import BoundScore, bind_callable, bind_tree
 from skyband.errors import SchemaError
@@ -78,7 +78,7 @@ def is_native(tree: Tree, schema: StructType) -> bool:
         tree.size <= LARGEST_NATIVE
         and tree.depth <= DEEPEST_NATIVE
         and _size(tree) <= LARGEST_NATIVE
-        and not any(isinstance(types[name], DecimalType) or _has_collation(types[name]) for name in tree.columns())
+        and not any(_has_collation(types[name]) for name in tree.columns())
     )
 
 
