@@ -241,6 +241,8 @@ class _Parser:
 
     def _hint(self) -> str:
         """Two operands side by side are often one name with an unusual character."""
+        if self._token.text.lower() in ("and", "or", "not"):
+            return f"; write {self._token.text.lower()!r}"
         return "; a column's name that is not a plain word goes in backticks" if self._token.kind in ("name", "number") else ""
 
     def _fail(self, place: int, message: str) -> NoReturn:

@@ -17,6 +17,7 @@ from test_pipeline import in_order, streamed, write_files
 
 import skyband as sb
 import skyband.spark as sks
+from skyband.errors import QueryError, SchemaError
 
 LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 
@@ -132,3 +133,33 @@ def test_one_zero_and_one_nan_are_one_group_each_in_batches_and_streams(spark: S
     assert [one for one in seen[0] if one[1] != "7.0"] == seen[1]
     assert {one[1] for one in seen[1]} == {"0.0", "nan", "None", "1.5"}
     assert max(one[3] for one in seen[1] if one[:2] == ("all", "0.0")) == 5
+
+
+# -- what they may not be --------------------------------------------------------------------------------------
+
+PLAIN = "ts timestamp, venue string, price double"
+BEST_PRICE = sb.TopK(name="q", k=3, score="price", window=_TIME)
+
+
+def test_a_group_is_not_called_as_another_column_of_the_results(spark: SparkSession) -> None:
+    """The sink of files would fail on it, and nobody could ask for either."""
+    df = spark.createDataFrame([], f"{PLAIN}, Score string, message int")
+    with pytest.raises(SchemaError, match="group_by names 'Score', and results have a column 'score' of their own"):
+        sks.monitor(df, BEST_PRICE, time="ts", group_by="Score")
+    assert "message" in sks.monitor(df, BEST_PRICE, time="ts", group_by="message").columns
+    commands = spark.createDataFrame([], "command string")
+    with pytest.raises(SchemaError, match="group_by names 'message', and results have a column 'message'"):
+        sks.monitor(df, BEST_PRICE, time="ts", group_by="message", control=commands)
+
+
+def test_columns_that_spark_takes_for_one_are_named(spark: SparkSession) -> None:
+    df = spark.createDataFrame([], PLAIN)
+    with pytest.raises(SchemaError, match="'venue', 'Venue', which Spark takes for the same name; rename one"):
+        sks.monitor(df.select("*", F.lit(1).alias("Venue")), BEST_PRICE, time="ts")
+    with pytest.raises(SchemaError, match="2 columns of that name; rename them"):
+        sks.monitor(df.select("*", "venue"), BEST_PRICE, time="ts")
+
+
+def test_what_is_no_dataframe_of_spark_is_refused() -> None:
+    with pytest.raises(QueryError, match=r"got pyarrow\.lib\.Table; make one"):
+        sks.monitor(pa.table({"t": [1]}), BEST_PRICE, time="t")  # type: ignore[arg-type]

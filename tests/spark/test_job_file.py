@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import sys
 import threading
 from pathlib import Path
@@ -18,7 +17,7 @@ from jobs import GOOD, job_file
 import skyband as sb
 from skyband import cli
 from skyband.spark.board import Board
-from skyband.spark.job import Job, read_job
+from skyband.spark.job import read_job
 from skyband.spark.job_checks import check_surroundings, session_settings
 from skyband.spark.job_file import JobError
 from skyband.spark.job_words import describe
@@ -36,6 +35,17 @@ SLIPS = {
     "a key of [stream] on top": (('checkpoint = "state"', 'time = "ts"'), 1, "it belongs in the table [stream]"),
     "size outside the window": (("emit =", "size ="), 20, "it belongs in window = { size"),
     "no source": (("[source]", "[sauce]"), 1, "needs 'source'"),
+    "a key of the top below": (("available_now = true", 'available_now = true\ncheckpoint = "other"'), 35, "above the tables"),
+    "queries as a list": (('[[query]]\nname = "best"', '[[queries]]\nname = "best"'), 15, "written as [[query]] blocks"),
+    "an empty path": (('path = "in"', 'path = ""'), 5, "the folder of the job file"),
+    "an empty checkpoint": (('checkpoint = "state"', 'checkpoint = ""'), 1, "the folder of the job file"),
+    "a setting of Spark": (
+        ("[trigger]", "[spark]\nsql.shuffle.partitions = 4\n[trigger]"),
+        34,
+        '"spark.sql.shuffle.partitions" =',
+    ),
+    "an option Spark does not know": (("maxFilesPer", "maxFilePer"), 7, "did you mean 'maxFilesPerTrigger'?"),
+    "a condition of SQL": (('"price > 0.2"', '"price > 0.2 AND price < 3"'), 27, "found 'AND'; write 'and'"),
     "no query": ((GOOD[GOOD.index("[[query]]") : GOOD.index("[sink]")], ""), 1, "a [[query]] block"),
     "a query as a table": (
         (GOOD[GOOD.index("[[query]]") : GOOD.index("[sink]")], '[query]\nname = "best"\n'),
@@ -157,34 +167,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         read_job(tmp_path / "nothing.toml")
 
 
-# -- what surrounds a job, without Spark -----------------------------------------------------------------------
-
-
-def test_a_source_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    job = read_job(job_file(tmp_path, ('path = "in"', 'path = "im"')))
-    with pytest.raises(JobError, match=r"line 5: there is nothing at .*/im; make it"):
-        check_surroundings(job)
-    (tmp_path / "in" / "a.parquet").touch()
-    check_surroundings(read_job(job_file(tmp_path, ('path = "in"', 'path = "in/*.parquet"'))))
-
-
-def test_a_sink_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    job = read_job(job_file(tmp_path, ('format = "memory"', 'format = "json"\npath = "file/out"')))
-    with pytest.raises(JobError, match=r"line 32: results cannot be written to .*file is a file"):
-        check_surroundings(job)
-
-
-def test_a_kafka_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
-    def asking(port: int) -> Job:
-        options = f'options = {{ "kafka.bootstrap.servers" = "127.0.0.1:{port}", topic = "tops" }}'
-        return read_job(job_file(tmp_path, ('format = "memory"', f'format = "kafka"\n{options}')))
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        check_surroundings(asking(port))
-    with pytest.raises(JobError, match=rf"line 32: no Kafka server can be reached \(127.0.0.1:{port}"):
-        check_surroundings(asking(port))
+# -- the command line, without Spark -----------------------------------------------------------------------------
 
 
 def run_cli(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:

@@ -31,6 +31,9 @@ SINKS = ("console", "parquet", "json", "orc", "kafka", "memory", "noop")
 REMEMBERING = ("parquet", "json", "orc", "kafka")
 """Sinks that go on where they stopped, and so need a checkpoint that outlives the run."""
 
+_SETTINGS = ("master", "app", "driver", "executor", "sql", "jars", "pyspark", "submit", "ui", "cores", "memory", "local")
+"""What settings are about whose "spark." was forgotten; others that do not begin so are for Hadoop."""
+
 JARS = "spark.jars"
 """The setting that names jars; here they may be patterns."""
 
@@ -40,7 +43,14 @@ _TYPES = re.findall(
     "binary date time timestamp timestamp_ltz timestamp_ntz interval array map struct variant",
 )
 _STREAM_KEYS = dict.fromkeys(("time", "lateness", "key", "deletes", "group_by", "arrival", "shards"), "the table [stream]")
-_ROOT_KEYS = {**_STREAM_KEYS, "queries": "[[query]] blocks, one a query", "path": "the table [source] or [sink]"}
+_ROOT_KEYS = {**_STREAM_KEYS, "path": "the table [source] or [sink]"}
+_OPTIONS = (
+    *("maxFilesPerTrigger", "maxBytesPerTrigger", "latestFirst", "fileNameOnly", "maxFileAge", "maxCachedFiles", "cleanSource"),
+    *("sourceArchiveDir", "pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter", "timestampFormat"),
+    *("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "failOnDataLoss", "maxOffsetsPerTrigger"),
+    *("minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "rowsPerSecond", "rowsPerMicroBatch", "numPartitions"),
+)
+"""Options of sources that are often meant: Spark says nothing of one that it does not know."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ def read_job(file: Path) -> Job:
     document = Document(file)
     root = Section(document, (), document.content, "the file")
     name = root.take("name", str, example='name = "trades"') or file.stem
-    checkpoint = _place(document, root.take("checkpoint", str, example='checkpoint = "state"'))
+    checkpoint = _path(root, "checkpoint", 'checkpoint = "state"')
     source = _source(root.section("source", example='[source] with format = "parquet"', required=True))
     stream = _stream(root.section("stream", example='[stream] with time = "ts"'))
     control = _control(root)
@@ -110,6 +120,10 @@ def read_job(file: Path) -> Job:
     sink = _sink(root.section("sink", example='[sink] with format = "console"', required=True))
     trigger = _trigger(root.section("trigger", example="[trigger] with available_now = true"))
     spark = root.options("spark", '[spark] with "spark.master" = "local[2]"')
+    for setting in spark:
+        if setting.split(".")[0] in _SETTINGS:
+            message = f'settings of Spark begin with "spark."; write: "spark.{setting}" = ...'
+            raise document.problem(("spark", *setting.split(".")), message)
     if JARS in spark:
         spark[JARS] = ",".join(str(_place(document, path.strip())) for path in spark[JARS].split(","))
     metrics = _metrics(root.section("metrics", example="[metrics] with port = 9400"))
@@ -130,6 +144,14 @@ def _place(document: Document, path: str | None) -> str | None:
     return str(document.file.resolve().parent / Path(path).expanduser())
 
 
+def _path(table: Section, key: str, example: str, *, required: bool = False) -> str | None:
+    """The same of a key of the file."""
+    path = table.take(key, str, example=example, required=required)
+    if path == "":
+        table.fail(f"{key} is empty, and would be the folder of the job file; write for example: {example}", key)
+    return _place(table.document, path)
+
+
 # -- the tables --------------------------------------------------------------------------------------------------
 
 
@@ -137,7 +159,7 @@ def _source(table: Section) -> Source:
     kind = table.take("format", str, example='format = "parquet"', required=True)
     if kind not in SOURCES and (close := get_close_matches(kind, SOURCES, 1, 0.75)):
         table.fail(f"format = {kind!r} is not known; did you mean {close[0]!r}?", "format")
-    path = _place(table.document, table.take("path", str, example='path = "trades"', required=kind in FILES))
+    path = _path(table, "path", 'path = "trades"', required=kind in FILES)
     needs = kind in FILES and kind != "text"
     example = '[source.schema] with a line such as price = "double" per column'
     if needs and "schema" not in table.content:
@@ -147,6 +169,9 @@ def _source(table: Section) -> Source:
     if not all(isinstance(text, str) for text in select):
         table.fail('every entry of select must be a text of Spark SQL, as in: select = ["*", "ask - bid as spread"]', "select")
     options = table.options("options", "[source.options] with maxFilesPerTrigger = 1")
+    for option in options:
+        if (close := get_close_matches(option, _OPTIONS, 1, 0.9)) and close[0].lower() != option.lower():
+            table.fail(f"Spark has no option {option!r} for a source; did you mean {close[0]!r}?", "options", option)
     if kind == "kafka":
         _check_kafka(table, options, ("subscribe", "subscribePattern", "assign"))
     table.finish({"maxFilesPerTrigger": "[source.options]"})
@@ -242,7 +267,7 @@ def _sink(table: Section) -> Sink:
         table.fail(f"a {kind} sink cannot hold a result's row, which is a struct; use json or parquet", "format")
     if kind not in SINKS and (close := get_close_matches(kind, SINKS, 1, 0.75)):
         table.fail(f"format = {kind!r} is not known; did you mean {close[0]!r}?", "format")
-    path = _place(table.document, table.take("path", str, example='path = "results"', required=kind in FILES))
+    path = _path(table, "path", 'path = "results"', required=kind in FILES)
     options = table.options("options", '[sink.options] with compression = "zstd"')
     if kind == "kafka":
         _check_kafka(table, options, ("topic",))
@@ -266,7 +291,7 @@ def _metrics(table: Section) -> Watched:
     if port is not None and not 0 <= port <= 65535:
         table.fail(f"port must be a number from 0 (any that is free) to 65535, got {port}", "port")
     host = table.take("host", str, example='host = "0.0.0.0"') or Watched.host
-    path = _place(table.document, table.take("path", str, example='path = "metrics.jsonl"'))
+    path = _path(table, "path", 'path = "metrics.jsonl"')
     if path is not None and (scheme := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", path)):
         table.fail(f"path must be a file of this machine, not of {scheme[1]}, got {path!r}", "path")
     table.finish()

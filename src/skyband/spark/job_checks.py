@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from skyband.errors import StateError
 from skyband.spark.control.terms import Terms
-from skyband.spark.job import FILES, JARS, Job
+from skyband.spark.job import FILES, JARS, Job, Source
 from skyband.spark.marks import REMEDY, REMEDY_WITH_COMMANDS, check_written, shards_in, written_marks
 from skyband.spark.plan import Plan
 
@@ -38,6 +38,7 @@ def check_surroundings(job: Job) -> None:
     ):
         if place is not None and (obstacle := _obstacle(place)):
             raise job.document.problem(key, f"{what} cannot be written to {place}: {obstacle}; choose another path")
+    _check_apart(job, sources)
     session_settings(job)
     ends = [(end, given.format, given.options) for end, given in sources.items()]
     for end, kind, options in [*ends, ("sink", job.sink.format, job.sink.options)]:
@@ -86,6 +87,34 @@ def _obstacle(folder: Path) -> str | None:
     return None if os.access(there, os.W_OK | os.X_OK) else f"{there} may not be written"
 
 
+def _check_apart(job: Job, sources: Mapping[str, Source]) -> None:
+    """What the job writes must not be what it reads, or it would answer its own results; nor what another one wrote."""
+    sink, checkpoint = local(job.sink.path), local(job.checkpoint)
+    for place, key, what in ((sink, ("sink", "path"), "results"), (checkpoint, ("checkpoint",), "the checkpoint")):
+        for end, given in sources.items():
+            path, deep = local(given.path), given.options.get("recursiveFileLookup") == "true"
+            if place is None or path is None:
+                continue
+            if path.resolve() in (place.resolve(), *(place.resolve().parents if deep else ())):
+                message = f"{what} would be written to {place}, and [{end}] reads {path}; choose a folder beside it"
+                raise job.document.problem(key, message)
+    if sink is not None and checkpoint is not None and sink.resolve() == checkpoint.resolve():
+        raise job.document.problem(("checkpoint",), f"results are written to {sink} too; give the checkpoint its own folder")
+    if sink is not None and job.sink.format in FILES:
+        written, begun = _last(sink / "_spark_metadata"), -1 if checkpoint is None else _last(checkpoint / "offsets")
+        if written > begun:
+            raise job.document.problem(
+                ("sink", "path"),
+                f"{sink} holds the results of another checkpoint, up to its micro-batch {written}, and Spark would leave out "
+                "ours of these numbers, as if they were written; choose another path, or remove that folder",
+            )
+
+
+def _last(log: Path) -> int:
+    """The last micro-batch of which one of Spark's logs tells; -1: none."""
+    return max((int(file.name.partition(".")[0]) for file in log.glob("[0-9]*")), default=-1)
+
+
 def _check_server(job: Job, end: str, options: Mapping[str, str]) -> None:
     """Of several servers one is enough: it knows the others."""
     reasons = []
@@ -94,7 +123,9 @@ def _check_server(job: Job, end: str, options: Mapping[str, str]) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
             return
-        except (OSError, ValueError) as problem:
+        except ValueError:
+            reasons.append(f"{server.strip()} is no host:port")
+        except OSError as problem:
             reasons.append(f"{server.strip()}: {problem}")
     message = f'no Kafka server can be reached ({"; ".join(reasons)}); start one, or correct "kafka.bootstrap.servers"'
     raise job.document.problem((end, "options", "kafka.bootstrap.servers"), message)

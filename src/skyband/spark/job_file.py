@@ -26,7 +26,7 @@ class Document:
     def __init__(self, file: Path) -> None:
         self.file = file
         try:
-            text = file.read_text()
+            text = file.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
         except (OSError, UnicodeDecodeError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
             raise JobError(f"cannot read the job file {file}: {reason}") from None
@@ -87,7 +87,9 @@ class Section:
             if key in self.known:
                 continue
             close = get_close_matches(key, self.known, 1, 0.6)
-            if elsewhere and key in elsewhere:
+            if self.path and key == "checkpoint":
+                remedy = "it belongs above the tables"
+            elif elsewhere and key in elsewhere:
                 remedy = f"it belongs in {elsewhere[key]}"
             elif close:
                 remedy = f"did you mean {close[0]!r}?"

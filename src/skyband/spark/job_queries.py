@@ -24,6 +24,8 @@ _ELSEWHERE = {"size": "window = { size = ..., slide = ... }", "slide": "window =
 
 def read_queries(root: Section, *, required: bool = True) -> tuple[Query, ...]:
     """The file's queries; JobError names the line of whatever is wrong."""
+    if "queries" in root.content:
+        root.fail("queries are written as [[query]] blocks, one a query", "queries")
     given = root.take("query", list, example="a [[query]] block", required=required)
     if given is None:
         return ()

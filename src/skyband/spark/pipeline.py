@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType
 
-from skyband.errors import SchemaError
+from skyband.errors import QueryError, SchemaError
 from skyband.query import Query
 from skyband.spark.arriving import nullable
 from skyband.spark.carried import Carried
@@ -32,7 +32,7 @@ from skyband.spark.logged import Logged, is_logged
 from skyband.spark.observed import MISSED, OBSERVED, PRECISION, WITNESS, observed_scale, observed_states
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
-from skyband.spark.scores import condition_column, score_column
+from skyband.spark.scores import check_name, condition_column, same_to_spark, score_column
 from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, bound_columns, put_together
 from skyband.spark.stream import Stream
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
@@ -79,17 +79,24 @@ def monitor(
               the columns named by `time` and `arrival`. Each is acknowledged by a row of its own, with a column `message`;
               queries are then shared out over `shards` by name, one unless told
     """
+    if not isinstance(df, DataFrame):
+        raise QueryError(
+            f"monitor() answers queries over a DataFrame of Spark, got {type(df).__module__}.{type(df).__qualname__}; make "
+            "one, as by spark.createDataFrame(...), or push to a skyband.Monitor"
+        )
+    if group_by is None or isinstance(group_by, Column):
+        raise QueryError(f"group_by must be names of columns, as in ['venue'], got {group_by!r}")
     groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
     stream = Stream(time, lateness, groups, arrival, key, deletes, shards)
     if control is not None:
         terms = terms_for(df, control, queries, stream)
-        return steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}")
+        return _told_apart(steered(df, control, terms, _tie(df, arrival), arrival, f"{OBSERVED}{terms.digest}"), groups)
     request = request_for(df, queries, stream)
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan
     parts = _reduced(prepared, plan)
     flat = _stream(parts, plan) if df.isStreaming else _batch(parts, plan)
-    return flat.select(*_packed(df, plan))
+    return _told_apart(flat.select(*_packed(df, plan)), groups)
 
 
 def request_for(df: DataFrame, queries: Iterable[Query] | Query, stream: Stream) -> Request:
@@ -113,6 +120,8 @@ def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
 
 def _arrow_schema(df: DataFrame) -> pa.Schema:
     zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
+    for name, same in same_to_spark(df.columns).items():
+        check_name(f"the result has the column {name!r} of each row", same)
     for field in df.schema.fields:
         try:
             to_arrow_schema(StructType([field]), timezone=zone)
@@ -243,6 +252,18 @@ def _put_together(answered: DataFrame, plan: Plan) -> DataFrame:
 
 
 # -- after the windows -------------------------------------------------------------------------------------------
+
+
+def _told_apart(results: DataFrame, groups: tuple[str, ...]) -> DataFrame:
+    """The results; SchemaError when a group column is called as another of theirs, so that no sink could hold both."""
+    same = same_to_spark(results.columns)
+    for name in groups:
+        if groups.count(name) > 1:
+            raise SchemaError(f"group_by names {name!r} twice; name it once")
+        if len(same[name]) > 1:
+            other = next((one for one in same[name] if one != name), name)
+            raise SchemaError(f"group_by names {name!r}, and results have a column {other!r} of their own; rename the input's")
+    return results
 
 
 def _packed(df: DataFrame, plan: Plan) -> list[Column]:

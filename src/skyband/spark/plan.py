@@ -239,7 +239,10 @@ def make_request(
 
 def checked_queries(queries: Iterable[Query] | Query) -> list[Query]:
     """The queries; QueryError when one is none, or two have one name."""
-    asked = [cast(Query, queries)] if isinstance(queries, get_args(Query)) else list(cast(Iterable[Query], queries))
+    asked = [cast(Query, queries)] if isinstance(queries, get_args(Query)) else queries
+    if not isinstance(asked, Iterable):
+        raise QueryError(f"expected queries such as TopK, Threshold, TopKPairs or TopKAcross, got {queries!r}")
+    asked = list(asked)
     names: set[str] = set()
     for query in asked:
         if not isinstance(query, get_args(Query)):
@@ -335,7 +338,8 @@ def known_column(schema: pa.Schema, name: str, what: str) -> str:
         return name
     if found > 1:
         raise SchemaError(f"{what} names {name!r}, and the input has {found} columns of that name; rename them")
-    close = get_close_matches(str(name), schema.names, 3)
+    alike = [one for one in schema.names if one.lower() == str(name).lower()]
+    close = alike or get_close_matches(str(name), schema.names, 3)
     hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     has = ", ".join(map(repr, schema.names))
     raise SchemaError(f"{what} names {name!r}, which the input does not have; {hint}it has {has}")

@@ -103,7 +103,8 @@ def _ran(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | 
         commands = _commands(spark, job)
         job = _spread_as_before(job)
         plan = _plan(rows, job) if commands is None else _terms(rows, commands, job)
-        results = monitor(rows, job.queries, **vars(job.stream), control=commands)
+        given = {**vars(job.stream), "control": commands}
+        results = _at_line(job, ("stream", "group_by"), lambda: monitor(rows, job.queries, **given))
         _at_line(job, ("checkpoint",), lambda: check_checkpoint(job.checkpoint, plan))
         return _followed(spark, job, plan, results, screen, stop)
     except (PySparkException, Py4JJavaError) as problem:
@@ -173,6 +174,9 @@ def _plan(rows: DataFrame, job: Job) -> Plan:
     try:
         return request_for(rows, job.queries, stream).plan
     except SkybandError as problem:
+        for i, query in enumerate(job.queries):
+            if str(problem).startswith("the window ") and f"query {query.name!r}" in str(problem):
+                raise job.document.problem(("query", i, "window"), str(problem)) from None
         named = [name for name in vars(stream) if str(problem).startswith((f"{name} ", f"the {name} column"))]
         raise job.document.problem(("stream", *named[:1]), str(problem)) from None
 

@@ -93,12 +93,12 @@ def _bound(tree: Tree, schema: StructType, what: str) -> BoundScore:
 def _arrow_schema(schema: StructType, what: str, needed: Iterable[str]) -> pa.Schema:
     """The schema as Arrow sees it. Columns that Arrow has no type for may not be needed."""
     fields, needed = [], set(needed)
-    same = _same_to_spark(schema.names)
+    same = same_to_spark(schema.names)
     for field in schema.fields:
         kind = _arrow_type(field.dataType)
         if field.name in needed:
             needs = f"the {what} needs the column {field.name!r}"
-            _check_name(needs, same[field.name])
+            check_name(needs, same[field.name])
             if kind is None:
                 raise SchemaError(
                     f"{needs}, but Arrow has no type for {field.dataType.simpleString()}; "
@@ -117,7 +117,7 @@ def _arrow_type(kind: DataType) -> pa.DataType | None:
         return None
 
 
-def _same_to_spark(names: list[str]) -> dict[str, list[str]]:
+def same_to_spark(names: list[str]) -> dict[str, list[str]]:
     """For each name the columns that Spark finds by it, itself among them."""
     session = SparkSession.getActiveSession()
     exact = session is not None and session.conf.get("spark.sql.caseSensitive") == "true"
@@ -127,7 +127,7 @@ def _same_to_spark(names: list[str]) -> dict[str, list[str]]:
     return {name: found[name if exact else name.lower()] for name in names}
 
 
-def _check_name(needs: str, same: list[str]) -> None:
+def check_name(needs: str, same: list[str]) -> None:
     """SchemaError when Spark cannot tell which column is meant."""
     if len(set(same)) > 1:
         raise SchemaError(

@@ -1,0 +1,85 @@
+"""What surrounds a job, looked at before Spark starts: its source is there, its sink can be written, its servers answer."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from jobs import job_file
+
+from skyband.spark.job import Job, read_job
+from skyband.spark.job_checks import check_surroundings
+from skyband.spark.job_file import JobError
+
+
+def test_a_source_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    job = read_job(job_file(tmp_path, ('path = "in"', 'path = "im"')))
+    with pytest.raises(JobError, match=r"line 5: there is nothing at .*/im; make it"):
+        check_surroundings(job)
+    (tmp_path / "in" / "a.parquet").touch()
+    check_surroundings(read_job(job_file(tmp_path, ('path = "in"', 'path = "in/*.parquet"'))))
+
+
+def test_a_sink_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    job = read_job(job_file(tmp_path, ('format = "memory"', 'format = "json"\npath = "file/out"')))
+    with pytest.raises(JobError, match=r"line 32: results cannot be written to .*file is a file"):
+        check_surroundings(job)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line", "message"),
+    [
+        ([('format = "memory"', 'format = "json"\npath = "in"')], 32, r"written to .*/in, and \[source\] reads .*/in; choose"),
+        ([('checkpoint = "state"', 'checkpoint = "./x/../in"')], 1, r"the checkpoint would be written to .*, and \[source\]"),
+        (
+            [
+                ("maxFilesPerTrigger = 1", "recursiveFileLookup = true"),
+                ('format = "memory"', 'format = "json"\npath = "in/out"'),
+            ],
+            32,
+            r"and \[source\] reads",
+        ),
+        ([('format = "memory"', 'format = "json"\npath = "state"')], 1, "give the checkpoint its own folder"),
+    ],
+)
+def test_a_job_that_would_read_what_it_writes_is_an_error(
+    tmp_path: Path, changes: list[tuple[str, str]], line: int, message: str
+) -> None:
+    with pytest.raises(JobError, match=rf"line {line}: .*{message}"):
+        check_surroundings(read_job(job_file(tmp_path, *changes)))
+
+
+def test_results_of_another_checkpoint_are_not_gone_on_with(tmp_path: Path) -> None:
+    """Spark goes by the numbers of micro-batches alone, and would leave out those that another checkpoint's run has written."""
+    job = read_job(job_file(tmp_path, ('format = "memory"', 'format = "json"\npath = "out"')))
+    for log in ("out/_spark_metadata", "state/offsets"):
+        (tmp_path / log).mkdir(parents=True)
+    check_surroundings(job)
+    (tmp_path / "out" / "_spark_metadata" / "9.compact").touch()
+    (tmp_path / "state" / "offsets" / "8").touch()
+    with pytest.raises(JobError, match=r"line 32: .*/out holds the results of another checkpoint, up to its micro-batch 9"):
+        check_surroundings(job)
+    (tmp_path / "state" / "offsets" / "9").touch()  # written, and then stopped before Spark has noted so in the checkpoint
+    check_surroundings(job)
+
+
+def test_a_file_may_begin_with_a_mark(tmp_path: Path) -> None:
+    file = job_file(tmp_path)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert read_job(file).stream.time == "ts"
+
+
+def test_a_kafka_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    def asking(port: int | str) -> Job:
+        options = f'options = {{ "kafka.bootstrap.servers" = "127.0.0.1:{port}", topic = "tops" }}'
+        return read_job(job_file(tmp_path, ('format = "memory"', f'format = "kafka"\n{options}')))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        check_surroundings(asking(port))
+    with pytest.raises(JobError, match=rf"line 32: no Kafka server can be reached \(127.0.0.1:{port}"):
+        check_surroundings(asking(port))
+    with pytest.raises(JobError, match=r"\(127.0.0.1:x is no host:port\)"):
+        check_surroundings(asking("x"))
