@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skyband.screen import write_json
+from skyband.spark.board import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _BETWEEN_LINES = 3.0  # seconds, where there is no terminal
 _FRAME = 6  # lines around the tables
+_ABOUT = ("row", "pair", "object")
 
 
 class LiveJobScreen:
@@ -98,8 +100,10 @@ class PlainJobScreen:
     def results(self, rows: pa.Table) -> None:
         """One line a row."""
         for result in rows.to_pylist() if self.show_rows else []:
-            row = result.pop("row")
-            cells = {**result, **(row or {})}
+            cells = {name: value for name, value in result.items() if name not in _ABOUT}
+            if any(result.get(one) is not None for one in _ABOUT):  # none: it answers a command
+                own = shown(result)
+                cells |= {f"row_{name}" if cells.get(name, value) != value else name: value for name, value in own.items()}
             text = "  ".join(f"{name}={cell(value)}" for name, value in cells.items() if value is not None)
             self.console.print(text, soft_wrap=True, markup=False)
 

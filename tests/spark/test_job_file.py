@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -13,9 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from jobs import GOOD, job_file
+from rich.console import Console
 
 import skyband as sb
 from skyband import cli
+from skyband.job_screen import PlainJobScreen
 from skyband.spark.board import Board
 from skyband.spark.job import read_job
 from skyband.spark.job_checks import check_surroundings, session_settings
@@ -264,6 +267,27 @@ def test_a_board_follows_snapshots() -> None:
     assert ids(board) == [1] and board.tops["q"][()].end == 3
     board.take(results((4, "top", 2, 5.0, 1), (4, "top", 1, 6.0, 3)))
     assert [(entry.row["id"], entry.since) for entry in board.tops["q"][()].entries] == [(3, 4), (1, 2)]
+
+
+@pytest.mark.parametrize("emit", ["changes", "snapshots"])
+def test_a_board_knows_a_row_that_holds_a_nan(emit: str) -> None:
+    board = Board([sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(5), emit=emit)])
+    event = "enter" if emit == "changes" else "top"
+    board.take(results((1, event, 1, 5.0, math.nan), (2, event, 1, 9.0, 2)))
+    came = results((2, event, 2, 5.0, math.nan)) if emit == "snapshots" else results((3, "leave", None, 5.0, math.nan))
+    board.take(came)
+    since = [entry.since for entry in board.tops["q"][()].entries]
+    assert since == ([2] if emit == "changes" else [2, 1])
+
+
+def test_lines_of_results_name_pairs_and_objects_and_lose_no_column(capsys: pytest.CaptureFixture[str]) -> None:
+    best = {"query": "q", "event": "top", "rank": 1, "score": 2.0, "row": {"id": 7, "rank": 5}, "pair": None}
+    near = {"query": "p", "event": "leave", "rank": None, "score": 0.5, "row": None, "pair": {"a": {"id": 1}, "b": {"id": 2}}}
+    PlainJobScreen(Console(width=20)).results(pa.Table.from_pylist([best, near]))
+    assert capsys.readouterr().out.splitlines() == [
+        "query=q  event=top  rank=1  score=2  id=7  row_rank=5",
+        "query=p  event=leave  score=0.5  a.id=1  b.id=2",
+    ]
 
 
 def test_a_signal_that_comes_while_its_flag_is_waited_for_is_heard() -> None:

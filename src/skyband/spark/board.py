@@ -73,24 +73,29 @@ class Board:
         if group not in tops and len(tops) == MOST_GROUPS:
             return
         top = tops.setdefault(group, Top())
-        row = _shown(result)
+        row = shown(result)
         if result["event"] == "top":
             if end != top.end:
                 top.before, top.entries = top.entries, []
-            stayed = [entry for entry in top.before if entry.row == row]
+            stayed = [entry for entry in top.before if _same(entry.row, row)]
             top.entries.append(stayed[0] if stayed else Entry(result["score"], result["rank"], row, end))
         elif result["event"] == "enter":
             top.entries.insert(0, Entry(result["score"], result["rank"], row, end))
             if query.emit == "arrivals":
                 del top.entries[query.k :]
         else:
-            place = next((i for i, entry in enumerate(top.entries) if entry.row == row), None)
+            place = next((i for i, entry in enumerate(top.entries) if _same(entry.row, row)), None)
             if place is not None:
                 del top.entries[place]
         top.end = end
 
 
-def _shown(result: Mapping[str, Any]) -> Mapping[str, Any]:
+def _same(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two rows hold the same values; a NaN is the same as another here."""
+    return row == other or repr(row) == repr(other)
+
+
+def shown(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Who a result row is about, as one row: the rows of a pair side by side, or the key of an object."""
     if (pair := result.get("pair")) is not None:
         return {f"{side}.{name}": value for side in ("a", "b") for name, value in pair[side].items()}
