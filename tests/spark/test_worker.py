@@ -7,12 +7,17 @@ import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from test_pipeline import SCHEMA, in_order, query, read_stream, trades, write_files
 
 import skyband as sb
+import skyband.spark as sks
 from skyband.spark import jvm, packets, worker
 from skyband.spark.candidate_rows import sent_schema
 from skyband.spark.plan import TIE, make_request
@@ -108,3 +113,43 @@ def test_what_rows_are_ranked_by_travels_once() -> None:
     by_hash, by_column = (make_request(schema, queries, "t", 0, (), arrival).plan for arrival in (None, "n"))
     assert sent_schema(by_hash).names == [TIE, "s1", "s2", "c0", "c1", "c2"]
     assert sent_schema(by_column).names == ["s1", "s2", "c0", "c1", "c2"]
+
+
+@pytest.mark.parametrize("steered", [False, True])
+def test_a_function_that_fails_in_the_middle_is_named_and_once_mended_goes_on(
+    spark: SparkSession, tmp_path: Path, steered: bool
+) -> None:
+    """What came before is written, nothing of the micro-batch that failed is, and nothing is missing or doubled afterwards."""
+    write_files(tmp_path / "in", trades(600), 4)
+    (tmp_path / "commands").mkdir()
+
+    def worth(columns: Any) -> Any:
+        if not mended and (columns["id"] >= 300).any():
+            raise ValueError("no worth known from 300 on")
+        return columns["price"] * 2
+
+    def answers() -> DataFrame:
+        asked = [query("q", score=worth, emit="snapshots", size="2 seconds", slide="1 second")]
+        commands = spark.readStream.schema("command string").json(str(tmp_path / "commands")) if steered else None
+        stream = read_stream(spark, tmp_path / "in", 1)
+        return sks.monitor(stream, asked, time="ts", arrival="id", group_by="venue", control=commands)
+
+    def run() -> None:
+        writer = answers().writeStream.format("parquet").option("path", str(tmp_path / "out"))
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
+
+    mended = False
+    with pytest.raises(StreamingQueryException, match=r"the callable score '\S*worth' failed with ValueError: no worth known"):
+        run()
+    before = spark.read.parquet(str(tmp_path / "out")).count()
+    mended = True
+    run()
+    rows = spark.read.parquet(str(tmp_path / "out")).select("venue", "window_end", "rank", "score", "row.id").collect()
+    df = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    plain = [query("q", score="price * 2", emit="snapshots", size="2 seconds", slide="1 second")]
+    whole = sks.monitor(df, plain, time="ts", arrival="id", group_by="venue")
+    last = max(row.window_end for row in rows)
+    expected = (
+        whole.select("venue", "window_end", "rank", "score", "row.id").where(F.col("window_end") <= F.lit(last)).collect()
+    )
+    assert in_order(rows) == in_order(expected) and 0 < before < len(rows)
