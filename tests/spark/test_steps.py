@@ -256,6 +256,21 @@ def test_a_group_that_has_gone_quiet_leaves_no_state() -> None:
     assert set(cluster.store) == {(None,), ("b",)}
 
 
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_windows_of_the_group_of_nulls_come_once(forgetful: bool) -> None:
+    """Its state is called in every micro-batch, and stays when all its windows have closed."""
+    given = [(1, None), (20, "a"), (40, "a"), (60, None), (80, "a"), (100, "a")]
+    rows = [{"t": t, "x": float(t), "g": g, "id": t, "tie": t} for t, g in given]
+    case = Case(rows, list(range(6)), [0] * 6, [query(size=5, slide=5)], 0, True, False)
+    cluster, watermark = play(case, forgetful)
+    assert watermark == 100
+    results, _ = expected(case, cluster.plan, watermark)
+    assert seen(case, cluster.results) == results and len(results[None,]) == 4
+    token, _ = cluster.store[None,].value
+    cluster.batch([handed_out(case, cluster.plan, [{**rows[-1], "t": 120}])])
+    assert cluster.store[None,].value[0] == token  # nothing is written while nothing is in it
+
+
 def test_a_slow_slide_does_not_pile_up_open_rows() -> None:
     case, plan = simple(query(size=10**6, slide=10**6), rows=30)
     group = Group(plan)

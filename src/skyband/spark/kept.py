@@ -6,6 +6,7 @@ or ran elsewhere since, leaves a token that does not match, and the snapshot is 
 
 Every snapshot says what it was written for. With groups a micro-batch may touch only new ones, so one state is the *witness*:
 every micro-batch calls it, and it stays when nothing is left in it, so that a checkpoint of other queries is refused at once.
+It is then written once, not in every micro-batch.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from skyband.spark.control.terms import Terms
     from skyband.spark.plan import Plan
 
+_TOKEN, _BLANK = 16, 8  # bytes of a token; that of a witness in which nothing is left is shorter, and so can be told by it
 _STORED = StructType([StructField("token", BinaryType()), StructField("snapshot", BinaryType())])
 
 
@@ -73,19 +75,21 @@ class Kept(Generic[Held]):
 
     def written(self, told: Plan | Terms, held: Held, state: GroupState, *, witness: bool = False) -> int:
         """Write it to the state store, or forget it when nothing it holds can matter; the snapshot's bytes."""
-        if witness and held.is_blank and state.exists:
-            token, snapshot = state.get  # what is there says the same
-            self.memory.put(bytes(token), held, len(snapshot))
-            return 0
+        blank = witness and held.is_blank
+        if blank and state.exists:
+            token, snapshot = state.get
+            if len(token) == _BLANK:  # what is there says the same
+                self.memory.put(bytes(token), held, len(snapshot))
+                return 0
         if held.is_idle and told.wakes and not witness:  # what has closed is known from Spark's watermark then
             if state.exists:
                 state.remove()
             return 0
-        token, snapshot = os.urandom(16), held.snapshot()
+        token, snapshot = os.urandom(_BLANK if blank else _TOKEN), held.snapshot()
         state.update((token, snapshot))
         _set_timeout(told, held, state)
         self.memory.put(token, held, len(snapshot))
-        return 0 if witness and held.is_blank else len(snapshot)
+        return 0 if blank else len(snapshot)
 
     def clear(self) -> None:
         """Hold nothing in memory."""
