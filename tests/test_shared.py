@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import skyband as sb
 from harness import Answer, answers_of, feed, plan_of
 from skyband.algorithms import build
 from skyband.algorithms.contract import Plan
 from skyband.algorithms.shared import SharedViews
-from skyband.kernels.ladder import LEAF
+from skyband.kernels.ladder import LEAF, TAKEN
 from skyband.kernels.live import live_rows
 from skyband.kernels.tables import SAME, Ceilings, Windows
 from skyband.schedule import all_count_windows, count_windows, in_order_of_end
@@ -103,13 +104,41 @@ def test_what_is_known_of_the_scores_changes_no_answer(stream: str, ahead: int) 
         algorithm, begin = build(name, plan_of((size, slide, k))), 0
         for stop in (slide * 40, slide * 41, slide * 150, slide * 216):
             windows = count_windows(0, size, slide, 0, begin, stop, last_only=False)
-            ceilings = Ceilings(ahead, live_rows(scores[begin + ahead : stop], k)[2])
+            ceilings = Ceilings(ahead, live_rows(scores[begin + ahead : stop], k, False)[2])
             for start, until, results in algorithm.advance(begin, scores[begin:stop], windows, None, ceilings):
                 for at in range(start, until):
                     span = slice(results.begin[at], results.begin[at] + max(0, results.size[at]))
                     found.append(results.ordinal[span].tolist() if results.size[at] != SAME else found[-1])
             begin = stop
     assert tops["shared"] == tops["oracle"]
+
+
+@pytest.mark.parametrize("windows", [[(5000, 500)], [(5000, 1), (1000, 1000), (4100, 4100), (300, 300), (3000, 700)]])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_rows_that_no_window_asks_for_change_no_answer(stream: str, windows: list[tuple[int, int]]) -> None:
+    """Where only the last window of each push is answered, rows that the others of a push outrank are passed over."""
+    asked = [
+        sb.TopK(name=str(at), k=7 - at, score="x", window=sb.CountWindow(size, slide), emit="none", algorithm="shared")
+        for at, (size, slide) in enumerate(windows)
+    ]
+    monitor, scores, seen, idle = sb.Monitor(asked), STREAMS[stream](np.arange(26_000)).astype(float), 0, 0
+    scores[::701] = np.nan
+    for rows in (4000, 1, 2050, 700, 1249, 5000, 37, 3963, 9000):
+        monitor.push({"x": scores[seen : seen + rows]})
+        seen += rows
+        structure = monitor._lanes[0].structure  # type: ignore[attr-defined]
+        structure.check_invariants()
+        ring, taken = structure._state.ring, int(structure._state.cells[TAKEN])
+        held = np.arange(max(0, taken - len(ring)), taken)
+        idle += int((np.isnan(ring[held & (len(ring) - 1)]) & ~np.isnan(scores[held])).sum())
+        for query in asked:
+            assert isinstance(query.window, sb.CountWindow)
+            end = seen // query.window.slide * query.window.slide
+            first = max(end - query.window.size, 0)
+            inside = np.arange(first, end)[~np.isnan(scores[first:end])]
+            best = inside[np.lexsort((-inside, -scores[inside]))][: query.k]
+            assert monitor.top(query.name)["seq"].to_pylist() == best.tolist(), (query, seen)
+    assert idle > 0 or stream in ("falling", "never a score")
 
 
 @given(

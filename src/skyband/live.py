@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from skyband.algorithms.contract import UNKNOWN_CEILINGS, read_only
-from skyband.kernels.tables import Ceilings
+from skyband.kernels.tables import BLOCK, Ceilings
 from skyband.memory import joined, picked, pooled, taken
 
 _AT_LEAST = 1 << 13  # fewer rows are not worth looking at again
@@ -61,11 +61,18 @@ class LiveRows:
         self.count = 0
         self._chunks: deque[_Chunk] = deque()
 
-    def walk(self, score: np.ndarray, begin: int = 0) -> Walk:
+    def walk(self, score: np.ndarray, begin: int = 0, asked: int | None = None) -> Walk:
         """Find the rows that can still win among new ones, of which those before the place `begin` are in no later
-        window."""
+        window. `asked`: no window that is answered from now on ends before this place."""
         from skyband.kernels.live import live_rows
 
+        if asked is not None and asked < len(score):
+            if asked <= begin:
+                return self.walk(score, begin)
+            older, newer = self.walk(score[:asked], begin, asked), self.walk(score[asked:])  # who is not in every such window
+            places = np.concatenate([older.places, newer.places + asked])
+            whole_blocks = older.ceilings.limit[: (asked - begin) // BLOCK]
+            return Walk(places, older.unknown + newer.unknown, older.ceilings._replace(limit=whole_blocks))
         if self.k is None or len(score) - begin <= self.k:  # no row is outranked often enough
             known = score == score
             places = (known | self.unscored).nonzero()[0]
@@ -74,7 +81,7 @@ class LiveRows:
         before = 0
         if begin > 0 and np.isnan(score[:begin].max()):  # a maximum that is NaN: one pass as fast as any
             before = int(np.count_nonzero(np.isnan(score[:begin])))
-        places, unknown, limit = live_rows(read_only(score[begin:]), self.k)
+        places, unknown, limit = live_rows(read_only(score[begin:]), self.k, asked is not None)
         if begin > 0:
             places = places + begin
         return Walk(places, before + int(unknown), Ceilings(begin, limit))
@@ -107,7 +114,7 @@ class LiveRows:
         from skyband.kernels.live import live_rows
 
         if self.k is not None and self._chunks:
-            places, _, _ = live_rows(read_only(joined(tuple(chunk.score for chunk in self._chunks))), self.k)
+            places, _, _ = live_rows(read_only(joined(tuple(chunk.score for chunk in self._chunks))), self.k, False)
             lengths = [len(chunk.score) for chunk in self._chunks]
             ends = np.cumsum(lengths)
             cuts = places.searchsorted(ends)

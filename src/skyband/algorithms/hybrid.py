@@ -244,7 +244,7 @@ class Hybrid(Ranked):
         into(query)
         query[kernel.LEFT] = end - self.buffer
         query[kernel.TOUCHED] = query[kernel.TOUCHED] or end  # since the last answer rows may have left the window
-        live, _, _ = live_rows(scores, self.plan.largest_k)
+        live, _, _ = live_rows(scores, self.plan.largest_k, False)
         if query[kernel.FILTER] == kernel.NONE:
             state = _refill(state, QUICK_CORE, scores, begin, live)
         else:

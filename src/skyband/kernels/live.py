@@ -12,9 +12,10 @@ STOP, FOUND, DUE, UNKNOWN = 0, 1, 2, 3  # of a walk: rows left, rows found, foun
 
 
 @jit
-def live_rows(scores, k):
+def live_rows(scores, k, settled):
     """Places of the rows (oldest first in `scores`) that fewer than k newer rows outrank, in increasing order; how
-    many scores are NaN; and a ceiling for each block of rows, as `tables.Ceilings` have it.
+    many scores are NaN; and a ceiling for each block of rows, as `tables.Ceilings` have it. `settled`: nobody asks for a
+    window that ends before the last of the rows, so that blocks without a live row are of no use.
 
     A walk from the newest row to the oldest, above a floor that k newer rows reach. The floor is worked out again, from
     the best k it knew and the latest taken, when half of k more were taken, or twice as many as the last time if the
@@ -30,7 +31,7 @@ def live_rows(scores, k):
     progress[DUE] = k
     seen = 0  # rows found that the floor knows of
     floor = -np.inf
-    _walk(scores, places, ceilings, progress, floor)
+    _walk(scores, places, ceilings, progress, floor, settled)
     while progress[STOP] > 0:
         found = progress[FOUND]
         latest = min(found - seen, 2 * k)
@@ -44,7 +45,7 @@ def live_rows(scores, k):
         known, seen = k, found
         # a row at the k-th best is outranked by those k newer ones: only what is above it is live
         floor = np.nextafter(floor, np.inf)
-        _walk(scores, places, ceilings, progress, floor)
+        _walk(scores, places, ceilings, progress, floor, settled)
     return places[: progress[FOUND]][::-1], progress[UNKNOWN], ceilings
 
 
@@ -102,13 +103,13 @@ def _ceiling(scores, places, start, stop):
 
 
 @jit
-def _walk(scores, places, ceilings, progress, floor):
+def _walk(scores, places, ceilings, progress, floor, settled):
     """Go on from newer to older rows until none is left or the floor is due to rise."""
     stop, found, unknown = progress[STOP], progress[FOUND], 0
     while stop > 0 and found < progress[DUE]:
         block = (stop - 1) // BLOCK
         begin = block * BLOCK
-        ceilings[block] = floor
+        ceilings[block] = -np.inf if settled else floor
         if _count_below(scores, begin, stop, floor) == stop - begin:
             stop = begin
             continue

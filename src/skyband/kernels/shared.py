@@ -93,9 +93,20 @@ def _rows_below(ceilings, at, length, floor):
 
 
 @jit
-def _copy(source, start, target, place, length):
-    for i in range(np.uint64(length)):
-        target[np.uint64(place) + i] = source[np.uint64(start) + i]
+def _put_away(scores, source, ring, place, length, ceilings, at):
+    """Copy rows that nobody watches into the ring; those that no window asks for count as rows without a score, which costs
+    half as much."""
+    done = 0
+    while done < length:
+        block = (at + done) // BLOCK
+        count = min((block + 1) * BLOCK - at, length) - done
+        if 0 <= block < ceilings.shape[0] and ceilings[block] == -np.inf:
+            for i in range(np.uint64(count)):
+                ring[np.uint64(place + done) + i] = np.nan
+        else:
+            for i in range(np.uint64(count)):
+                ring[np.uint64(place + done) + i] = scores[np.uint64(source + done) + i]
+        done += count
 
 
 @jit
@@ -129,7 +140,7 @@ def _pass_over(state, begin, scores, ceilings, ahead, windows, at, results):
         length = min(end - taken, ring.shape[0] - place)
         below = _rows_below(ceilings, taken - begin - ahead, length, floor)
         if below > 0:
-            _copy(scores, taken - begin, ring, place, below)
+            _put_away(scores, taken - begin, ring, place, below, ceilings, taken - begin - ahead)
             taken += below
             continue
         length = min(RUN, length)
@@ -201,7 +212,7 @@ def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, window
             if length > SHORT and not leap:
                 unwatched = _rows_below(ceilings, taken - begin - ahead, length, floor)
             if unwatched > 0:
-                _copy(scores, taken - begin, ring, place, unwatched)
+                _put_away(scores, taken - begin, ring, place, unwatched, ceilings, taken - begin - ahead)
                 taken += unwatched
                 cells[TAKEN] = taken
                 continue

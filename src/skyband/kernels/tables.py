@@ -45,7 +45,8 @@ class Ceilings(NamedTuple):
     """What is known of rows before they are ranked: the scores of block i are all numbers below limit[i].
 
     Block i is the BLOCK rows from place `ahead` + i * BLOCK on; of rows before the first block and behind the last
-    nothing is known.
+    nothing is known. Where limit[i] is -inf no row of the block can rank in a window that is or will be asked for: they
+    may be taken for rows without a score.
     """
 
     ahead: int

@@ -41,7 +41,8 @@ class CountLane(RankedLane):
         spans, report = [(m.size, m.slide) for m in self.members], [m.emission != 0 for m in self.members]
         windows = all_count_windows(spans, report, self.since, before, self.seen)
         reach = self._reach()
-        walk = self.live.walk(scores, min(max(reach - before, 0), len(scores)))
+        asked = None if any(report) or not len(windows.end) else int(windows.end[0]) - before
+        walk = self.live.walk(scores, min(max(reach - before, 0), len(scores)), asked)
         emitted = NO_EVENTS
         if len(windows.end):
             fed = before - sum(map(len, self.open))
