@@ -88,7 +88,10 @@ def _over_time(lanes: list[Lane]) -> list[CrowdTimeLane]:
 def brought_together(lanes: list[Lane], seen: int) -> list[Lane]:
     """The lanes that are left when crowds over time have taken over the queries that have seen all rows a crowd holds, and
     whose answers need no others; `seen` rows have come. O(rows held), where there are such lanes."""
-    crowds, left = _over_time(lanes), []
+    crowds = _over_time(lanes)
+    if not crowds:
+        return lanes
+    left = []
     for lane in lanes:
         host = next((crowd for crowd in crowds if _may_take_over(crowd, lane, seen)), None) if lane.timed else None
         if host is None:

@@ -145,10 +145,10 @@ class Monitor:
         self._usable()
         table = to_table(batch, self._schema)
         schema = table.schema
-        if self._schema is not None:
+        if self._schema is not None and schema == self._schema:
             schema = self._schema
-            if pa.null() in schema.types:
-                schema = with_types_for_nulls(schema, table.schema)
+        elif self._schema is not None:
+            schema = with_types_for_nulls(self._schema, schema)
             table = conform(table, schema)
         if len(table) == 0:
             return self._results([])
@@ -168,12 +168,16 @@ class Monitor:
             spans = [one.size + one.slide for one in places if one.timed]
             spans += [member.size + member.slide for lane in self._lanes if lane.timed for member in lane.members]
             clock.check_end(int(times.max()) + max(spans, default=0))
-        lanes, joining = seat(places, self._lanes, self._seen) if places else ([], [])
-        doors = {*(door for lane in lanes for door in lane.doors), *(one.door for _, one in joining)}
-        bound = dict(self._bound)
-        for one in places:
-            if one.door in doors:  # a crowd reads the columns itself
-                bind_place(one, schema, bound)
+        lanes: list[Lane] = []
+        joining: list[tuple[Lane, Place]] = []
+        bound = self._bound
+        if places:
+            lanes, joining = seat(places, self._lanes, self._seen)
+            doors = {*(door for lane in lanes for door in lane.doors), *(one.door for _, one in joining)}
+            bound = dict(bound)
+            for one in places:
+                if one.door in doors:  # a crowd reads the columns itself
+                    bind_place(one, schema, bound)
         values = {key: formula.evaluate(table) for key, formula in bound.items()}
         before = watermarks_before(times, max([self._watermark, *moments]), allowed)
         numbers = self._keys_of(table, schema, late_for_all([*self._lanes, *lanes], times, before))

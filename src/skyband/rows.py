@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skyband.lookup import Columns, Known, Laid
-from skyband.memory import order_of
+from skyband.memory import arrow, order_of
 
 _DENSE = 8  # so many times the rows asked for may a chunk span for them to be looked up in a table
 _FEW = 1 << 9  # rows asked for up to which a look-up of each costs less than Arrow's way
@@ -20,6 +21,7 @@ _LARGE = 1 << 17  # rows of a chunk that is not copied any more for being joined
 _JOINED = 4  # chunks at a time
 _AT_LEAST = 1 << 14  # fewer rows are not worth sorting out
 _FRESH = 1 << 8  # nor are so few worth finding out who is past
+_WITHIN = pc.TakeOptions(boundscheck=False)  # places are those of rows that are there
 
 
 class Chunk:
@@ -214,7 +216,7 @@ def _take(table: pa.Table, places: np.ndarray) -> pa.Table:
 
 
 def _looked_up(table: pa.Table, places: np.ndarray) -> pa.Table:
-    return table.take(pa.array(places)).combine_chunks() if table.num_columns else table
+    return pc.call_function("take", [table, arrow(places)], _WITHIN).combine_chunks() if table.num_columns else table
 
 
 def _places(own: np.ndarray, seq: np.ndarray) -> np.ndarray:

@@ -19,6 +19,8 @@ NEVER = int(np.iinfo(np.int64).min)
 NO_ROW = int(np.iinfo(np.int64).max)
 """An arrival number after all others."""
 
+_EMISSIONS = {"none": 0, "changes": 1, "snapshots": 2, "arrivals": 3}
+
 Names = Any
 """Who result rows are about: arrival numbers; for pairs two rows of them, the older rows' and the newer rows'; for objects
 an Arrow array of keys."""
@@ -119,7 +121,7 @@ class Member:
     @property
     def emission(self) -> int:
         """What its windows give, as a code of kernels.emission."""
-        return {"none": 0, "changes": 1, "snapshots": 2, "arrivals": 3}[self.query.emit] if self.active else 0
+        return _EMISSIONS[self.query.emit] if self.active else 0
 
     def count(self, rows: int, late: int, nulls: int) -> None:
         """Add to what `stats` says of rows."""
