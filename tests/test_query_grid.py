@@ -81,7 +81,8 @@ def tabled(asked: list[Question], dimensions: int) -> Questions:
     kind, used = np.array([question.kind for question in asked]), np.array([len(question.terms) for question in asked])
     open_ends = np.full_like(point, -INF), np.full_like(point, INF), np.zeros_like(order), np.zeros_like(used)
     sign = np.array([question.sign for question in asked])
-    return Questions(kind, sign, point, weight, order, used, *open_ends, codes_of([None] * len(asked), {}))
+    codes = [codes_of([None] * len(asked) * width, {}) for width in (1, 1, dimensions)]
+    return Questions(kind, sign, point, weight, order, used, *open_ends, *codes)
 
 
 def corners(grid: Grid, cell: int) -> list[tuple[float, float]]:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from skyband.evaluation import compiled
+from skyband.algorithms.coded import codes_of, joined, taken_apart, without
 from skyband.expression import Call, Number, Tree
 from skyband.formulas import Distance, Linear
 from skyband.kernels import questions
-from skyband.kernels.code import Codes
 
 UNKNOWN = Call("log", (Number(-1.0),))
 POINTS_A_CELL = 100  # that a grid over the window is made for: fewer cells are sooner searched, up to a point
@@ -88,8 +87,16 @@ def questions_of(asked: list[Asked], attributes: tuple[str, ...]) -> questions.Q
             point[number, place[name]] = value
         for name, value in weights:
             weight[number, place[name]] = value
-    codes = codes_of([one.code for one in asked], place)
-    return questions.Questions(kind, sign, point, weight, order, used, low, high, bound, bounds, codes)
+    trees = [one.code for one in asked]
+    outer: list[Call | None] = [None] * len(trees)
+    inner: list[Call | None] = [None] * (len(trees) * len(attributes))
+    for number, tree in enumerate(trees):
+        if tree is not None and asked[number].condition is None and (apart := taken_apart(tree)) is not None:
+            outer[number], parts = apart
+            for name, part in parts.items():
+                inner[number * len(attributes) + place[name]] = part
+    codes = codes_of(trees, place), codes_of(outer, place, blocks=False), codes_of(inner, place, blocks=False)
+    return questions.Questions(kind, sign, point, weight, order, used, low, high, bound, bounds, *codes)
 
 
 def _kind(one: Asked) -> int:
@@ -100,67 +107,23 @@ def _kind(one: Asked) -> int:
     return questions.LINEAR
 
 
-def codes_of(trees: list[Call | None], place: dict[str, int]) -> Codes:
-    """Expressions over attributes whose numbers `place` knows, as one table; None stands for no code."""
-    steps, begin = [np.zeros((0, 5), np.int64)], [0]
-    constants: list[float] = []
-    constant_begin, places = [0], len(place)
-    for tree in trees:
-        if tree is not None:
-            code = compiled(tree)
-            own, registers = len(code.columns), len(place) + len(code.constants)
-            # compiled places: columns, the result, constants, registers; here: attributes, constants, registers, the result
-            new = [place[name] for name in code.columns] + [registers + code.registers]
-            new += [*range(len(place), registers + code.registers)]
-            assert own + 1 + len(code.constants) + code.registers == len(new)
-            moved = np.array(new, np.int64)
-            steps.append(np.column_stack([code.program.operation, *(moved[column] for column in code.program[1:])]))
-            constants += code.constants
-            places = max(places, registers + code.registers + 1)
-        begin.append(begin[-1] + (0 if tree is None else len(steps[-1])))
-        constant_begin.append(len(constants))
-    return Codes(
-        np.concatenate(steps),
-        np.array(begin, np.int64),
-        np.array(constants, np.float64),
-        np.array(constant_begin, np.int64),
-        np.zeros((3, places)),
-    )
-
-
-_COLUMNS = questions.Questions._fields[:-1]  # one row a query; the codes lie one behind the other
+_COLUMNS = questions.Questions._fields[:-3]  # one row a query
+_CODES = questions.Questions._fields[-3:]  # which lie one behind the other
 
 
 def _joined(some: questions.Questions, more: questions.Questions) -> questions.Questions:
     """Those of both."""
-    one, other = some.codes, more.codes
-    codes = Codes(
-        np.concatenate([one.step, other.step]),
-        np.concatenate([one.begin, one.begin[-1] + other.begin[1:]]),
-        np.concatenate([one.constant, other.constant]),
-        np.concatenate([one.constant_begin, one.constant_begin[-1] + other.constant_begin[1:]]),
-        one.scratch if one.scratch.shape[1] >= other.scratch.shape[1] else other.scratch,
-    )
-    columns = {name: np.concatenate([getattr(some, name), getattr(more, name)]) for name in _COLUMNS}
-    return questions.Questions(**columns, codes=codes)
+    columns = [np.concatenate([getattr(some, name), getattr(more, name)]) for name in _COLUMNS]
+    codes = [joined(getattr(some, name), getattr(more, name)) for name in _CODES]
+    return questions.Questions._make([*columns, *codes])
 
 
 def _without(known: questions.Questions, number: int) -> questions.Questions:
     """The same without one of them."""
-    codes = known.codes
-    step, begin = _cut_out(codes.step, codes.begin, number)
-    constant, constant_begin = _cut_out(codes.constant, codes.constant_begin, number)
-    left = Codes(step, begin, constant, constant_begin, codes.scratch)
-    columns = {name: np.delete(getattr(known, name), number, axis=0) for name in _COLUMNS}
-    return questions.Questions(**columns, codes=left)
-
-
-def _cut_out(values: np.ndarray, begin: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values one behind the other, and where each one's begin, without those of `number`."""
-    first, stop = begin[number : number + 2].tolist()
-    later = np.delete(begin, number)
-    later[number:] -= stop - first
-    return np.delete(values, np.s_[first:stop], axis=0), later
+    columns, attributes = [np.delete(getattr(known, name), number, axis=0) for name in _COLUMNS], known.order.shape[1]
+    codes = [without(known.codes, number, number + 1), without(known.outer, number, number + 1)]
+    codes.append(without(known.inner, number * attributes, (number + 1) * attributes))
+    return questions.Questions._make([*columns, *codes])
 
 
 class Asking:

@@ -2,6 +2,10 @@
 
 The range of the window is known as that of some thirty pieces of it, so that it shrinks when rows leave. A grid fits as long as
 the window takes up a third of it at least, on every attribute, and does not reach out of it by more than its own length.
+
+Where its outermost cells reach farther than rows do, queries take rows there for possible, and monitor more cells than they
+need: half a cell too far along each of four attributes makes that five times as many. But each time they have to reach farther,
+all queries are indexed anew. So they reach a little beyond the rows, and twice as far each time, for rows that drift.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import numpy as np
 
 _PIECES = 32  # of a window
 _FITTING = 3  # times the window's range that a grid may have
+_LEAST_SLACK, _MOST_SLACK = 0.0005, 0.05  # of the range, by which cells reach beyond the rows that made them reach farther
 
 
 class Extent:
@@ -20,6 +25,7 @@ class Extent:
     def __init__(self) -> None:
         self.bounds: np.ndarray | None = None  # what the grid divides
         self.reach: np.ndarray | None = None  # how far its outermost cells reach, where they do not to infinity
+        self._slack = np.array([[_LEAST_SLACK], [_LEAST_SLACK]])  # below and above: of all attributes, later of each
         self._pieces: deque[tuple[int, int, np.ndarray, np.ndarray]] = deque()  # first, stop, finite range, range
         self._since, self._first = -1, 0  # rows from the one on are in pieces, if there are any; those before the other left
 
@@ -74,6 +80,7 @@ class Extent:
         assert found is not None
         before = np.zeros_like(found) if self.bounds is None else self.bounds
         self.bounds, self.reach = np.where(found[0] <= found[1], found, before), None
+        self._slack = np.full(found.shape, _LEAST_SLACK)
 
     def widen(self, rows: np.ndarray, edge: np.ndarray) -> bool:
         """Let a grid's edges, float64 [d, cells + 1], reach as far as rows do; True when they had to be moved."""
@@ -84,9 +91,14 @@ class Extent:
         if (low >= edge[:, 0]).all() and (high <= edge[:, -1]).all():
             return False
         with np.errstate(invalid="ignore", over="ignore"):  # edges at infinity
-            slack = 0.05 * np.maximum(np.fmax(high, edge[:, -1]) - np.fmin(low, edge[:, 0]), 0)
-            edge[:, 0] = np.where(low < edge[:, 0], low - slack, edge[:, 0])
-            edge[:, -1] = np.where(high > edge[:, -1], high + slack, edge[:, -1])
+            below, above = self._slack * np.maximum(np.fmax(high, edge[:, -1]) - np.fmin(low, edge[:, 0]), 0)
+            beyond = np.stack([low < edge[:, 0], high > edge[:, -1]])
+            self._slack = np.where(beyond, np.minimum(2 * self._slack, _MOST_SLACK), self._slack)
+            # not past 0, on the other side of which a product or a power may turn
+            lower = np.where(low >= 0, np.maximum(low - below, 0), low - below)
+            higher = np.where(high <= 0, np.minimum(high + above, 0), high + above)
+            edge[:, 0] = np.where(beyond[0], lower, edge[:, 0])
+            edge[:, -1] = np.where(beyond[1], higher, edge[:, -1])
         self.reach = np.stack([edge[:, 0], edge[:, -1]])
         return True
 

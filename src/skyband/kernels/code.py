@@ -35,10 +35,13 @@ class Codes(NamedTuple):
     constant: np.ndarray  # float64
     constant_begin: np.ndarray  # int64 [u + 1]
     scratch: np.ndarray  # float64 [3, places]: room to run in
+    alike: np.ndarray  # int64 [words]: 1 where 64 queries side by side have the same steps, and differ in constants alone
+    lanes: np.ndarray  # float64 [words, constants, 64]: their constants
+    room: np.ndarray  # float64 [places, columns]: to run many rows or queries in (`code_blocks`), or without columns
 
 
 @lean
-def _load(codes, q, row, width):
+def load_row(codes, q, row, width):
     """Attributes and constants to their places, in the scratch row `width`."""
     scratch = codes.scratch
     for axis in range(row.shape[0]):
@@ -52,7 +55,7 @@ def _load(codes, q, row, width):
 @lean
 def value_of(codes, q, row):
     """The value of query q's expression for a row (float64 [d]): bit for bit that of `skyband.evaluation`."""
-    _load(codes, q, row, 0)
+    load_row(codes, q, row, 0)
     values = codes.scratch[0]
     result = np.nan
     for at in range(codes.begin[q], codes.begin[q + 1]):
@@ -148,14 +151,14 @@ def _function(operation, x, y, z):
 def bounds_of(codes, q, low, high, out):
     """Write to `out` (float64 [3]) the least and greatest value of query q's expression over the rows low <= x <= high, as
     far as they have one, and 1.0 if some row may have none. Least above greatest: none has one."""
-    _load(codes, q, low, LOW)
-    _load(codes, q, high, HIGH)
+    load_row(codes, q, low, LOW)
+    load_row(codes, q, high, HIGH)
     scratch = codes.scratch
     scratch[UNKNOWN, : low.shape[0] + codes.constant_begin[q + 1] - codes.constant_begin[q]] = 0.0
     target = 0
     for at in range(codes.begin[q], codes.begin[q + 1]):
         target = codes.step[at, 1]
-        _bound(scratch, codes.step, at, out)
+        bound_step(scratch, codes.step, at, out)
         scratch[LOW, target], scratch[HIGH, target], scratch[UNKNOWN, target] = out[LOW], out[HIGH], out[UNKNOWN]
 
 
@@ -165,7 +168,8 @@ def _set(out, low, high, unknown):
 
 
 @lean
-def _bound(scratch, step, at, out):
+def bound_step(scratch, step, at, out):
+    """Write the interval of one step's result, and whether it may be unknown, from those of its operands."""
     operation, first, second, third = step[at, 0], step[at, 2], step[at, 3], step[at, 4]
     a, b, c, d = scratch[LOW, first], scratch[HIGH, first], scratch[LOW, second], scratch[HIGH, second]
     unknown = max(scratch[UNKNOWN, first], scratch[UNKNOWN, second])

@@ -11,11 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.kernels.bands import OLDEST, ROOM, THRESHOLD, K, expire
+from skyband.kernels.box_search import search_box
 from skyband.kernels.calendar import BY_ROW, BY_WINDOW, plan, unlink
+from skyband.kernels.code_blocks import UNLIKE
 from skyband.kernels.crowd_index import index_query, needs_index, plan_query, threshold_of
 from skyband.kernels.grid import WORD_BITS, WORD_SHIFT, lowest_bit
 from skyband.kernels.jit import jit, lean, tiny
-from skyband.kernels.point_grid import FEW, room_for, search, search_box
+from skyband.kernels.point_grid import FEW, room_for, search
 from skyband.kernels.points import EFFORT
 from skyband.kernels.pruning import (
     ANSWERS_FULL,
@@ -42,7 +44,7 @@ from skyband.kernels.pruning import (
     step,
 )
 from skyband.kernels.questions import score_of
-from skyband.kernels.screening import largest_of, passing
+from skyband.kernels.screening import largest_of, passing, passing_alike
 
 # places in progress
 ROW = 0  # being taken
@@ -79,7 +81,7 @@ def _note(pruners, indexed, calendar, progress, q, row, touched):
 
 
 @lean
-def _next_shown(members, screen, vain, cell, q, x, largest, totals):
+def _next_shown(members, codes, sign, screen, vain, cell, q, x, largest, totals):
     """The queries of the first word after query q of which some monitor the cell and may have use for the row: the word, and
     who. The others saw it in vain."""
     word = (q + 1) >> WORD_SHIFT
@@ -87,7 +89,10 @@ def _next_shown(members, screen, vain, cell, q, x, largest, totals):
         bits = members[cell, word] >> np.uint64((q + 1) & (WORD_BITS - 1)) << np.uint64((q + 1) & (WORD_BITS - 1))
         while True:
             if bits != 0:
-                shown = passing(screen[word], bits, x, largest, totals)
+                if codes.alike[word] == UNLIKE:
+                    shown = passing(screen[word], bits, x, largest, totals)
+                else:
+                    shown = passing_alike(codes, sign, screen[word], word, bits, x, totals)
                 bits ^= shown
                 while bits != 0:
                     vain[word * WORD_BITS + lowest_bit(bits)] += 1
@@ -173,7 +178,9 @@ def _show(
         progress[MEMBER] = q
         if bits == 0:
             last = word * WORD_BITS + WORD_BITS - 1
-            word, bits = _next_shown(members, indexed.screen, indexed.vain, cell, last, shown, largest, totals)
+            word, bits = _next_shown(
+                members, questions.codes, questions.sign, indexed.screen, indexed.vain, cell, last, shown, largest, totals
+            )
     return DONE
 
 
@@ -253,8 +260,9 @@ def _take_rows(
             if leaves:
                 cell, largest = cells[at - span], largest_of(there)
                 word, bits = _next_shown(
-                    grid.members, indexed.screen, indexed.vain, cell, progress[MEMBER], there, largest, totals
-                )
+                    grid.members, questions.codes, questions.sign, indexed.screen, indexed.vain,
+                    cell, progress[MEMBER], there, largest, totals,
+                )  # fmt: skip
                 status = _show(
                     pruners, questions, grid, indexed, calendar, first, row,
                     here, there, cell, leaves, False, word, bits, largest, totals, progress,
@@ -263,7 +271,10 @@ def _take_rows(
                     return status
             progress[STAGE], progress[MEMBER] = ARRIVING, NONE
         cell, largest = cells[at], largest_of(here)
-        word, bits = _next_shown(grid.members, indexed.screen, indexed.vain, cell, progress[MEMBER], here, largest, totals)
+        word, bits = _next_shown(
+            grid.members, questions.codes, questions.sign, indexed.screen, indexed.vain,
+            cell, progress[MEMBER], here, largest, totals,
+        )  # fmt: skip
         if bits != 0:
             status = _show(
                 pruners, questions, grid, indexed, calendar, first, row,
@@ -342,7 +353,9 @@ def walk(
             score, ordinal, count = best_score[:room], best_ordinal[:room], -1
             if wanted == pruners.query[q, LEAST_WANTED]:  # else scores fall, and what is monitored is left behind
                 known, cells_known = indexed.threshold[q], indexed.cells[q]
-                count = search_box(points, grid, questions, q, known, cells_known, since, end[at], wanted, score, ordinal)
+                count = search_box(
+                    points, grid, questions, q, known, cells_known, since, end[at], wanted, score, ordinal, keys, reached
+                )  # fmt: skip
             if count < 0:
                 count = search(points, grid, questions, q, since, end[at], wanted, score, ordinal, keys, reached)
             fill(pruners, q, score, ordinal, count, filled_for(first[at], end[at]))

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from skyband.kernels.apart import SUM, WHOLE, Apart, best_apart, falls_away, no_apart, take_apart
 from skyband.kernels.best import finish, take_best
-from skyband.kernels.grid import FIRST, STOP, line_of, longest_side, rows_box
+from skyband.kernels.code_blocks import takes_blocks, values_of
+from skyband.kernels.grid import FIRST, STOP, longest_side, rows_box
 from skyband.kernels.jit import jit, lean, tiny
 from skyband.kernels.order import outranks
 from skyband.kernels.points import COUNT, EFFORT, PART, ROOM, STAMP, place_of
@@ -20,7 +22,6 @@ from skyband.kernels.pruning import next_at_least
 from skyband.kernels.query_grid import best_at, best_in_cells, best_terms
 from skyband.kernels.questions import BLOCK, CODE, LINEAR, score_of, scores_by
 
-_LINES = 4  # of a box, for each monitored cell in it, that may be looked at
 _CELL = 16  # rows that could be looked at instead of a cell's bound
 FEW = 128  # rows looked for that are kept in order as they are found; more are collected, and sorted at the end
 
@@ -133,6 +134,20 @@ def _sums_of_rows(flat, d, weight, sign, begin, stop, out):
     return True
 
 
+@tiny
+def _take_scores(scores, scored, ordinals, begin, first, stop, score, ordinal, floor, count, wanted):
+    """Take those of so many rows, at the places from `begin` on, that arrived in [first, stop) among the best found."""
+    at = np.int64(0)
+    while True:
+        at = next_at_least(scores, at, scored, floor)
+        if at == scored:
+            return floor, count
+        row = ordinals[begin + at]
+        if first <= row < stop:
+            floor, count = _keep(score, ordinal, floor, count, wanted, scores[at], row)
+        at += 1
+
+
 @lean
 def _take_run(
     rows, ordinals, kind, sign, order, point, weight, begin, stop_at, first, stop, block, score, ordinal, floor, count, wanted
@@ -146,25 +161,39 @@ def _take_run(
         end = min(begin + BLOCK, stop_at)
         if not (plain and _sums_of_rows(flat, d, weight, sign, begin, end, block)):
             scores_by(kind, sign, order, point, weight, rows.T, begin, end, block)
-        at, scored = np.int64(0), end - begin
-        while True:
-            at = next_at_least(block, at, scored, floor)
-            if at == scored:
-                break
-            row = ordinals[begin + at]
-            if first <= row < stop:
-                floor, count = _keep(score, ordinal, floor, count, wanted, block[at], row)
-            at += 1
+        floor, count = _take_scores(block, end - begin, ordinals, begin, first, stop, score, ordinal, floor, count, wanted)
+        begin = end
+    return floor, count
+
+
+@lean
+def _take_code(rows, ordinals, codes, q, sign, begin, stop_at, first, stop, block, score, ordinal, floor, count, wanted):
+    """`_take_run` for an expression."""
+    while begin < stop_at:
+        end = min(begin + BLOCK, stop_at)
+        values_of(codes, q, sign, rows, begin, end, block)
+        floor, count = _take_scores(block, end - begin, ordinals, begin, first, stop, score, ordinal, floor, count, wanted)
         begin = end
     return floor, count
 
 
 @tiny
-def _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted):
+def open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted):
     """Take the rows [first, stop) of a cell among the best found; returns the floor and how many these are."""
     ring, rows, ordinals = points.ring, points.rows, points.ordinal
     held = ring[cell, COUNT]
     points.marks[EFFORT] += held + _CELL
+    if held > 0 and questions.kind[q] == CODE and questions.bounds[q] == 0 and takes_blocks(questions.codes):
+        begin, wall = place_of(ring, cell, 0), ring[cell, PART] + ring[cell, ROOM]
+        straight = min(held, wall - begin)
+        for part in range(2 if straight < held else 1):
+            start = begin if part == 0 else wall - ring[cell, ROOM]
+            end = begin + straight if part == 0 else start + held - straight
+            floor, count = _take_code(
+                rows, ordinals, questions.codes, q, questions.sign[q],
+                start, end, first, stop, block, score, ordinal, floor, count, wanted,
+            )  # fmt: skip
+        return floor, count
     if held > 0 and questions.kind[q] != CODE and questions.bounds[q] == 0:
         kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
         point, weight = questions.point[q], questions.weight[q]
@@ -190,23 +219,34 @@ def _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, f
     return floor, count
 
 
+@tiny
+def best_of(questions, q, how, kind, sign, order, terms, apart, at):
+    """The best turned score that a row in the cell at the coordinates can have."""
+    return best_at(kind, sign, order, terms, at) if how == SUM else best_apart(questions, q, how, apart, at)
+
+
 @jit
 def search(points, grid, questions, q, first, stop, wanted, score, ordinal, keys, cells):
     """The best `wanted` of the rows [first, stop) for query q, best first; returns how many there are. `score` and `ordinal`
     have room for them (`room_for`), `keys` and `cells` for a heap of all cells. Opens only cells that can hold one of them."""
-    if questions.kind[q] == CODE:
-        return _search_by_halves(points, grid, questions, q, first, stop, wanted, score, ordinal, keys, cells)
     dimensions, resolution = grid.low.size, grid.edge.shape[1] - 1
     box = np.empty((2, dimensions), np.int64)
     if not rows_box(grid, questions, q, box):
         return 0
+    kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
+    pivot, at, block = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64), np.empty(BLOCK)
+    if kind == CODE:
+        apart, outwards = no_apart(dimensions, resolution), True
+        how = take_apart(grid, questions, q, box, apart)
+        if how == WHOLE or not falls_away(apart, box):
+            return _search_by_halves(points, grid, questions, q, first, stop, wanted, score, ordinal, keys, cells)
+        terms, pivot = apart.term, apart.best
+    else:
+        how, terms = SUM, best_terms(grid, questions, q)
+        outwards = _turning_points(grid, questions, q, box, pivot)
+        apart = Apart(terms, block, pivot, block, block)  # is not looked at
     points.marks[STAMP] += 1
     stamp = points.marks[STAMP]
-    pivot, at = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64)
-    block = np.empty(BLOCK)
-    outwards = _turning_points(grid, questions, q, box, pivot)
-    kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
-    terms = best_terms(grid, questions, q)
     sides = 0  # attributes along which there is more than one cell: there are cells enough for a corner each
     for axis in range(dimensions):
         sides += box[STOP, axis] - box[FIRST, axis] > 1
@@ -221,12 +261,13 @@ def search(points, grid, questions, q, first, stop, wanted, score, ordinal, keys
             cell = cell * resolution + at[axis]
         if points.seen[cell] != stamp:
             points.seen[cell] = stamp
-            waiting = _push(keys, cells, waiting, best_at(kind, sign, order, terms, at), cell)
+            best = best_of(questions, q, how, kind, sign, order, terms, apart, at)
+            waiting = _push(keys, cells, waiting, best, cell)
     floor, count = -np.inf, 0
     while waiting > 0 and keys[0] >= floor:
         cell = cells[0]
         waiting = _pop(keys, cells, waiting)
-        floor, count = _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
+        floor, count = open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
         rest = cell
         for axis in range(dimensions - 1, -1, -1):
             at[axis] = rest % resolution
@@ -238,58 +279,17 @@ def search(points, grid, questions, q, first, stop, wanted, score, ordinal, keys
             if below and at[axis] > box[FIRST, axis] and points.seen[cell - stride] != stamp:
                 points.seen[cell - stride] = stamp
                 at[axis] -= 1
-                waiting = _push(keys, cells, waiting, best_at(kind, sign, order, terms, at), cell - stride)
+                best = best_of(questions, q, how, kind, sign, order, terms, apart, at)
+                waiting = _push(keys, cells, waiting, best, cell - stride)
                 at[axis] += 1
             if above and at[axis] < box[STOP, axis] - 1 and points.seen[cell + stride] != stamp:
                 points.seen[cell + stride] = stamp
                 at[axis] += 1
-                waiting = _push(keys, cells, waiting, best_at(kind, sign, order, terms, at), cell + stride)
+                best = best_of(questions, q, how, kind, sign, order, terms, apart, at)
+                waiting = _push(keys, cells, waiting, best, cell + stride)
                 at[axis] -= 1
             stride *= resolution
     return finish(score, ordinal, count, wanted)
-
-
-@jit
-def search_box(points, grid, questions, q, threshold, cells, first, stop, wanted, score, ordinal):
-    """`search` for a weighted sum that monitors so many `cells`, all in which a row may score the threshold: line after line of
-    the box around them, from its best corner on, without a heap. Returns -1 when that will not do: rows below the threshold are
-    among the best, or the box has too many lines."""
-    box = grid.box[q]
-    dimensions, resolution = box.shape[1], grid.edge.shape[1] - 1
-    lines = 1
-    for axis in range(dimensions - 1):
-        lines *= box[STOP, axis] - box[FIRST, axis]
-    if questions.kind[q] != LINEAR or questions.bounds[q] > 0 or not -np.inf < threshold or not 0 < lines <= _LINES * cells:
-        return -1
-    sign, order = questions.sign[q], questions.order[q, : questions.used[q]]
-    terms = best_terms(grid, questions, q)
-    start, step = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
-    for axis in range(dimensions):
-        rises = sign * questions.weight[q, axis] > 0.0
-        start[axis], step[axis] = (box[STOP, axis] - 1, -1) if rises else (box[FIRST, axis], 1)
-    at, block = start.copy(), np.empty(BLOCK)
-    last, floor, count = dimensions - 1, -np.inf, 0
-    while True:
-        at[last] = start[last]
-        line = line_of(at, resolution)
-        while box[FIRST, last] <= at[last] < box[STOP, last]:
-            # along the line cells only get worse
-            best = best_at(LINEAR, sign, order, terms, at)
-            if best < threshold or best < floor:
-                break
-            cell = line + at[last]
-            floor, count = _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
-            at[last] += step[last]
-        axis = last - 1
-        while axis >= 0:
-            at[axis] += step[axis]
-            if box[FIRST, axis] <= at[axis] < box[STOP, axis]:
-                break
-            at[axis] = start[axis]
-            axis -= 1
-        if axis < 0:
-            count = finish(score, ordinal, count, wanted)
-            return count if count == wanted and score[count - 1] >= threshold else -1
 
 
 @jit
@@ -313,7 +313,7 @@ def _search_by_halves(points, grid, questions, q, first, stop, wanted, score, or
             cell = np.int64(0)
             for axis in range(dimensions):
                 cell = cell * resolution + known[number, FIRST, axis]
-            floor, count = _open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
+            floor, count = open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
             continue
         if made == known.shape[0]:
             wider = np.empty((2 * made, 2, dimensions), np.int64)
@@ -333,5 +333,5 @@ def _search_by_halves(points, grid, questions, q, first, stop, wanted, score, or
 @jit
 def search_all(points, questions, q, first, stop, wanted, score, ordinal, block):
     """The same as `search` in a grid of one cell, for a query without CODE and region. `block`: room, float64 [BLOCK]."""
-    _, count = _open_cell(points, questions, q, 0, first, stop, block, score, ordinal, -np.inf, 0, wanted)
+    _, count = open_cell(points, questions, q, 0, first, stop, block, score, ordinal, -np.inf, 0, wanted)
     return finish(score, ordinal, count, wanted)

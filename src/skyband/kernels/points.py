@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.fetching import fetch
 from skyband.kernels.jit import jit, lean, tiny
 
 OLDEST = 0  # in Points.marks: ordinal of the oldest row held
@@ -26,6 +27,7 @@ HEAD = 2  # place of the oldest row, from the first on: < room, or 0
 COUNT = 3  # rows
 
 _LEAST = 4  # rows that a ring has room for
+_AHEAD = 8  # rows by which the places that a row will be written to are asked for beforehand; their rings by twice as many
 
 
 class Points(NamedTuple):
@@ -81,7 +83,13 @@ def _enter(points, cells, rows, begin, first):
     """Enter rows[:, first:], of which rows[:, 0] has the ordinal `begin`, as long as there is room; returns where it ended."""
     ring, window = points.ring, points.cell.shape[0]
     slot = (begin + first) % window
+    dimensions, last = rows.shape[0], rows.shape[1] - 1
     for i in range(first, rows.shape[1]):
+        fetch(ring, cells[min(i + 2 * _AHEAD, last)] * ring.shape[1])
+        ahead = cells[min(i + _AHEAD, last)]
+        place = place_of(ring, ahead, ring[ahead, COUNT])
+        fetch(points.ordinal, place)
+        fetch(points.rows, place * dimensions)
         cell = cells[i]
         if ring[cell, COUNT] == ring[cell, ROOM] and not _widen(points, cell):
             return i

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skyband.kernels.apart import WHOLE, best_apart, bounding_box_apart, no_apart, take_apart
 from skyband.kernels.grid import (
     FIRST,
     STOP,
@@ -156,11 +157,11 @@ def bounding_box(kind, sign, order, terms, threshold, box):
 def monitor(grid, questions, q, threshold):
     """Let query q monitor exactly the cells whose best is at least the threshold. Returns their number.
 
-    O(d² · resolution + d · cells) with the cells of the box around those monitored before or from now on. With CODE:
-    halves of halves of the grid are looked at, as long as they hold both.
+    O(d² · resolution + d · cells) with the cells of the box around those monitored before or from now on. With CODE that does
+    not fall apart: halves of halves of the grid are looked at, as long as they hold both.
     """
     if questions.kind[q] == CODE:
-        return _monitor_by_halves(grid, questions, q, threshold)
+        return _monitor_code(grid, questions, q, threshold)
     kind, sign, order = questions.kind[q], questions.sign[q], questions.order[q, : questions.used[q]]
     terms = best_terms(grid, questions, q)
     dimensions, resolution = terms.shape
@@ -170,11 +171,7 @@ def monitor(grid, questions, q, threshold):
     if not bounding_box(kind, sign, order, terms, threshold, new):
         forget(grid, q)
         return 0
-    both = new.copy()
-    if old[STOP, 0] > 0:
-        for axis in range(dimensions):
-            both[FIRST, axis] = min(old[FIRST, axis], new[FIRST, axis])
-            both[STOP, axis] = max(old[STOP, axis], new[STOP, axis])
+    both = _around(old, new)
     word, bit = q >> WORD_SHIFT, np.uint64(1) << np.uint64(q & (WORD_BITS - 1))
     last = dimensions - 1
     first = both[FIRST, last]
@@ -186,6 +183,47 @@ def monitor(grid, questions, q, threshold):
         line = line_of(at, resolution) + first
         for c in range(best.size):
             wanted = best[c] >= threshold
+            watch(grid, line + c, word, bit, wanted)
+            monitored += wanted
+        if not next_line(at, both):
+            break
+    grid.box[q] = new
+    return monitored
+
+
+@jit
+def _around(old, new):
+    """The box around both; the old one may be none."""
+    both = new.copy()
+    if old[STOP, 0] > 0:
+        for axis in range(new.shape[1]):
+            both[FIRST, axis] = min(old[FIRST, axis], new[FIRST, axis])
+            both[STOP, axis] = max(old[STOP, axis], new[STOP, axis])
+    return both
+
+
+@jit
+def _monitor_code(grid, questions, q, threshold):
+    dimensions, resolution = grid.edge.shape[0], grid.edge.shape[1] - 1
+    new, apart = np.zeros((2, dimensions), np.int64), no_apart(dimensions, resolution)
+    region_box(grid, questions, q, new)
+    how = take_apart(grid, questions, q, new, apart)
+    if how == WHOLE:
+        return _monitor_by_halves(grid, questions, q, threshold)
+    if not bounding_box_apart(questions, q, how, apart, threshold, new):
+        forget(grid, q)
+        return 0
+    both = _around(grid.box[q], new)
+    word, bit = q >> WORD_SHIFT, np.uint64(1) << np.uint64(q & (WORD_BITS - 1))
+    last, at, monitored = dimensions - 1, both[FIRST].copy(), 0
+    while True:
+        line, inside = line_of(at, resolution), True
+        for axis in range(last):
+            inside = inside and new[FIRST, axis] <= at[axis] < new[STOP, axis]
+        for c in range(both[FIRST, last], both[STOP, last]):
+            at[last] = c
+            wanted = inside and new[FIRST, last] <= c < new[STOP, last]
+            wanted = wanted and best_apart(questions, q, how, apart, at) >= threshold
             watch(grid, line + c, word, bit, wanted)
             monitored += wanted
         if not next_line(at, both):

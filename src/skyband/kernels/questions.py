@@ -36,6 +36,8 @@ class Questions(NamedTuple):
     bound: np.ndarray  # int64 [u, d]: first the attributes that its region says something of
     bounds: np.ndarray  # int64 [u]: how many those are
     codes: Codes
+    outer: Codes  # of an expression that falls apart, over its functions of one attribute each (`apart`); of others no steps
+    inner: Codes  # those functions, of query q and attribute i at q * d + i; no steps where it is the attribute itself
 
 
 # scores -----------------------------------------------------------------------------------------------------

@@ -1,21 +1,25 @@
-"""64 queries at a time: which of them a row may reach a bound of, where scores are weighted sums.
+"""64 queries at a time: which of them a row may reach a bound of, where scores are weighted sums, or expressions that differ in
+numbers only.
 
 What queries are screened by lies side by side, 64 to a word as in a cell's set of bits, so that a row is held against all 64 by
 vector instructions. Sums of the same terms in any order differ by less than the slack; a bound that is NaN lets every row pass.
+Expressions are computed as they are, for all 64 at once; where those side by side do not have the same steps, every row passes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from skyband.kernels.code_blocks import UNLIKE, values_of_word
 from skyband.kernels.grid import WORD_BITS, WORD_SHIFT, count_bits, lowest_bit
 from skyband.kernels.jit import lean, tiny
-from skyband.kernels.questions import LINEAR
+from skyband.kernels.questions import CODE, LINEAR
 
 BOUND, SLACK, WEIGHTS = 0, 1, 2  # rows of a word's screen: bounds, what rounding may take from a sum of ones, turned weights
 _ROUNDING = 1e-13  # of a sum's terms: far more than rounding may take from it, far less than tells rows apart
 _MODERATE = 1e100  # numbers and weights beyond it may make sums overflow, and nothing is screened
 _DENSE = 8  # of 64 queries from which on all are screened at once
+_DENSE_CODE = 4  # the same of expressions; fewer are not screened: they are computed one by one anyway
 
 
 def empty_screen(queries: int, dimensions: int) -> np.ndarray:
@@ -27,11 +31,14 @@ def empty_screen(queries: int, dimensions: int) -> np.ndarray:
 
 @lean
 def set_screen(screen, questions, q, bound):
-    """Screen query q by a bound, if its score is a weighted sum."""
+    """Screen query q by a bound, if its score can be compared with it 64 at a time."""
     block, place = screen[q >> WORD_SHIFT], q & (WORD_BITS - 1)
     for row in range(block.shape[0]):
         block[row, place] = 0.0
     block[BOUND, place] = np.nan
+    if questions.kind[q] == CODE and questions.codes.alike[q >> WORD_SHIFT] != UNLIKE:
+        block[BOUND, place] = bound
+        block[SLACK, place] = np.inf  # beside weighted sums, should one join the word, it passes
     if questions.kind[q] != LINEAR:
         return
     block[BOUND, place] = bound
@@ -57,6 +64,18 @@ def largest_of(x):
     for axis in range(x.shape[0]):
         largest = abs(x[axis]) if not abs(x[axis]) <= largest else largest
     return largest
+
+
+@lean
+def passing_alike(codes, sign, block, word, bits, x, totals):
+    """`passing` for a word of expressions that have the same steps. `sign`: of all queries' scores."""
+    if count_bits(bits) < _DENSE_CODE:
+        return bits
+    count = values_of_word(codes, sign, word, x, totals)
+    reached = np.uint64(0)
+    for i in range(np.uint64(count)):
+        reached |= np.uint64(not totals[i] < block[BOUND, i]) << i
+    return bits & reached
 
 
 @lean

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.kernels.code_blocks import takes_blocks, values_of
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.pruning import ANSWERS_FULL, DONE, next_at_least
 from skyband.kernels.questions import CODE, best_in_box, score_of, scores_of
@@ -92,7 +93,9 @@ def _arrive(views, questions, columns, start, length, begin, here, scores):
         for at in range(0, length, BLOCK):
             part = min(BLOCK, length - at)
             seen = min(max(views.marks[q, SINCE] - begin - at, 0), part)
-            if part <= FEW or questions.kind[q] == CODE:
+            if questions.kind[q] == CODE and takes_blocks(questions.codes):
+                values_of(questions.codes, q, questions.sign[q], columns.T, start + at, start + at + part, scores)
+            elif part <= FEW or questions.kind[q] == CODE:
                 _score_few(questions, q, columns, start + at, part, here, scores)
             else:
                 scores_of(questions, q, columns, start + at, start + at + part, scores)
