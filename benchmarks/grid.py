@@ -109,7 +109,7 @@ def run(cells: list[Setting], progress: Callable[[Setting], None], *, budget: fl
         if key != (data, size):
             key = (data, size)
             scores = stream(data, max(3 * size, 10**6))
-            pace = yardstick(scores, clock=process_time)
+            pace = yardstick(scores)
         batch = max(2000, min(size // 5, 100_000))
         batches = [scores[at : at + batch] for at in range(size, len(scores) - batch + 1, batch)]
         rivals: list[Rival] = []

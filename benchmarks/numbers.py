@@ -30,7 +30,7 @@ def figures(say: Callable[[str], None], *, quick: bool = False) -> Iterator[Figu
             what = f"one query, {data}, n=10⁶, s={slide}, k=100, pushes of {batch:,} rows"
             say(what)
             setting = Setting(data, size, slide, 100, "auto", "none")
-            best = best_of(3, lambda setting=setting, scores=scores, batch=batch: measure(setting, scores, batch=batch))
+            best = best_of(7, lambda setting=setting, scores=scores, batch=batch: measure(setting, scores, batch=batch))
             detail = f"{best.rows_per_second / 1e6:.0f} M rows/s by {best.chosen}"
             yield Figure(what, "numpy.max over the same array", hold, best.ratio, "× its time", detail=detail)
     yield from rivals(say, quick=quick)
