@@ -23,7 +23,7 @@ from skyband.kernels.code import value_of
 from skyband.kernels.code_blocks import values_of, values_of_word
 from skyband.kernels.grid import FIRST, STOP
 from skyband.parser import parse
-from tests.test_code import calls, numbers
+from test_code import calls, numbers
 
 NAMES = ("x", "y")
 APART = [
