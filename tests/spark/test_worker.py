@@ -115,7 +115,7 @@ def test_what_rows_are_ranked_by_travels_once() -> None:
     assert sent_schema(by_column).names == ["s1", "s2", "c0", "c1", "c2"]
 
 
-@pytest.mark.parametrize("steered", [False, True])
+@pytest.mark.parametrize("steered", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_function_that_fails_in_the_middle_is_named_and_once_mended_goes_on(
     spark: SparkSession, tmp_path: Path, steered: bool
 ) -> None:
