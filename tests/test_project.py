@@ -261,8 +261,9 @@ def test_bench_outside_a_checkout_says_so(tmp_path: Path) -> None:
 
 
 def test_help_and_version() -> None:
-    (_, text, _), (_, version, _) = in_turn(("--help",), ("--version",))
+    (_, text, _), (_, demos, _), (_, version, _) = in_turn(("--help",), ("demo", "--help"), ("--version",))
     assert all(command in text for command in ("demo", "run", "algorithms", "bench"))
+    assert all(told in demos for told in ("100,000", "1,000,000", "20 in a terminal"))  # nothing of it is taken for markup
     assert re.fullmatch(r"skyband \d+\.\d+\.\d+\n", version)
 
 

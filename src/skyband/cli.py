@@ -61,11 +61,15 @@ def _options(
 def demo(
     rows: Annotated[
         int | None,
-        typer.Option(min=1, max=50_000_000, help="Trades to generate. [default: 100,000; embedded: 1,000,000]"),
+        typer.Option(min=1, max=50_000_000, help="Trades to generate.", show_default="100,000; embedded: 1,000,000"),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0, help="Play the day in about this time; 0: at full speed. [default in a terminal: 20; embedded: 7]"),
+        typer.Option(
+            min=0,
+            help="Play the day in about this time; 0: at full speed.",
+            show_default="20 in a terminal, 7 embedded; else 0",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another day.")] = 7,
     embedded: Annotated[bool, typer.Option("--embedded", help="In this process, without Spark.")] = False,
