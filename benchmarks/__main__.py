@@ -1,4 +1,4 @@
-"""`./run bench [numbers|across|grid|spark]`: tables for people, JSON and pictures for the record."""
+"""`./run bench [numbers|across|points|pairs|grid|spark]`: tables for people, JSON and pictures for the record."""
 
 from __future__ import annotations
 
@@ -47,35 +47,44 @@ def _write(name: str, document: dict[str, Any]) -> Path:
 
 
 @app.command("numbers")
-def numbers_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
+def numbers_command(quick: Annotated[bool, typer.Option("--quick", help="shorter streams, rougher figures")] = False) -> None:
     """The promised figures, each beside its yardstick."""
-    _show("Numbers to hold", "numbers", lambda say: numbers.figures(say, quick=quick))
+    _show("Numbers to hold", "numbers", lambda say: numbers.figures(say, quick=quick), quick=quick)
 
 
 @app.command("across")
-def across_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
+def across_command(quick: Annotated[bool, typer.Option("--quick", help="shorter streams, rougher figures")] = False) -> None:
     """Of the promised figures, those of objects across streams."""
-    _show("Across streams", "across", lambda say: across.across(say, quick=quick))
+    _show("Across streams", "across", lambda say: across.across(say, quick=quick), quick=quick)
 
 
 @app.command("points")
-def points_command(quick: Annotated[bool, typer.Option(help="smaller windows, rougher figures")] = False) -> None:
+def points_command(quick: Annotated[bool, typer.Option("--quick", help="smaller windows, rougher figures")] = False) -> None:
     """Many queries over points: grid, scan and what auto makes of them; ten thousand queries at once."""
     from benchmarks.points import points
 
-    _show("Points", "points", lambda say: points(say, quick=quick))
+    _show("Points", "points", lambda say: points(say, quick=quick), quick=quick)
 
 
 @app.command("pairs")
-def pairs_command(quick: Annotated[bool, typer.Option(help="shorter streams, rougher figures")] = False) -> None:
+def pairs_command(quick: Annotated[bool, typer.Option("--quick", help="shorter streams, rougher figures")] = False) -> None:
     """Pairs of rows beside scores alone, and other figures of theirs."""
     from benchmarks.pairs import pair_figures
 
-    _show("Pairs", "pairs", lambda say: pair_figures(say, Figure, quick=quick))
+    _show("Pairs", "pairs", lambda say: pair_figures(say, Figure, quick=quick), quick=quick)
 
 
-def _show(title: str, name: str, measured: Callable[[Callable[[str], None]], Iterable[Figure]], *, some: bool = False) -> None:
-    """Figures as a table for people and a file for the record; where they are `some` of what the file has, the others stay."""
+def _show(
+    title: str,
+    name: str,
+    measured: Callable[[Callable[[str], None]], Iterable[Figure]],
+    *,
+    some: bool = False,
+    quick: bool = False,
+) -> None:
+    """Figures as a table for people and a file for the record; where they are `some` of what the file has, the others stay.
+    Rough ones have a file of their own."""
+    name += "-quick" if quick else ""
     table = Table("what", "beside", "hold", "measured", "", "detail", title=title)
     found = []
     with console.status("warming up") as status:
@@ -169,8 +178,7 @@ def spark_command(
 
     if what != "rivals":
         title, measured = figures_of(what, quick, queries, windows, rate)
-        name = f"spark-{what}{'-rows' if windows == 'rows' else ''}{'-quick' if quick else ''}"
-        _show(title, name, measured, some=bool(queries))
+        _show(title, f"spark-{what}{'-rows' if windows == 'rows' else ''}", measured, some=bool(queries), quick=quick)
     elif check:
         compare(console, settings, scores, systems)
     else:

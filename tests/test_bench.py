@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import __main__ as bench
-from benchmarks import grid
+from benchmarks import grid, numbers
 from benchmarks.figure import Figure
 from benchmarks.measure import Setting
 
@@ -44,6 +44,14 @@ def test_figures_of_some_leave_the_others_in_the_record(tmp_path: Path, monkeypa
     assert [(one["what"], one["measured"]) for one in recorded] == [("one", 1.0), ("ten", 11.0), ("all", 12.0)]
     bench._show("Many", "many", measured(("one", 2.0)))
     assert len(json.loads((tmp_path / "many.json").read_text())["figures"]) == 1
+
+
+def test_rough_figures_leave_the_record_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "RESULTS", tmp_path)
+    monkeypatch.setattr(numbers, "figures", lambda say, quick: [Figure("one", "nothing", 0, 1.0, "s")])
+    for words, written in ((["numbers", "--quick"], ["numbers-quick.json"]), ([], ["numbers-quick.json", "numbers.json"])):
+        assert CliRunner().invoke(bench.app, words, catch_exceptions=False).exit_code == 0
+        assert sorted(file.name for file in tmp_path.iterdir()) == written
 
 
 def test_a_rival_whose_window_did_not_fill_is_left_out() -> None:
