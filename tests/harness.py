@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,11 @@ from skyband.kernels.tables import SAME, Results
 from skyband.schedule import count_panes, count_windows, in_order_of_end
 
 Answer = tuple[int, int, tuple[float, ...], tuple[int, ...]]  # query, end, scores, ordinals
+
+
+def floats(drawn: list[float | None]) -> np.ndarray:
+    """Scores as `streams.scores` draws them: None is unknown."""
+    return np.array([math.nan if x is None else x for x in drawn], float)
 
 
 def plan_of(*queries: tuple[int, int, int]) -> Plan:

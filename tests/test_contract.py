@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streams
-from harness import Answer, feed, plan_of
+from harness import Answer, feed, floats, plan_of
 from skyband.algorithms import TABLE, build, entry, load
 from skyband.algorithms.contract import Plan, Ranked
 from skyband.errors import StateError
@@ -90,10 +90,6 @@ def fed_in_pieces(algorithm: Ranked, scores: np.ndarray, cuts: Sequence[int]) ->
 
 
 triples = st.tuples(streams.windows(), st.integers(1, 8)).map(lambda drawn: (*drawn[0], drawn[1]))
-
-
-def floats(drawn: list[float | None]) -> np.ndarray:
-    return np.array([math.nan if x is None else x for x in drawn], float)
 
 
 # --- clauses 1, 3, 4, 5, 8: answers, whatever the cuts, from borrowed arrays ---------------------------

@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 
 import skyband as sb
 import streams
-from harness import answers_of, feed, plan_of
+from harness import answers_of, feed, floats, plan_of
 from skyband.algorithms import build
 from skyband.algorithms.mintopk import MinTopK
-
-
-def floats(drawn: list[float | None]) -> np.ndarray:
-    return np.array([math.nan if x is None else x for x in drawn], float)
 
 
 @given(drawn=streams.scores(), window=streams.windows(), k=st.integers(1, 25), data=st.data())

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import streams
-from harness import answers_of, feed, plan_of
+from harness import answers_of, feed, floats, plan_of
 from skyband.algorithms import build
 from skyband.algorithms.panes import TwoStackPanes
 from skyband.kernels import panes as kernel
-
-
-def floats(drawn: list[float | None]) -> np.ndarray:
-    return np.array([math.nan if x is None else x for x in drawn], float)
 
 
 @given(drawn=streams.scores(), window=streams.windows(), k=st.integers(1, 25), data=st.data())

@@ -10,15 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streams
-from harness import answers_of, feed, plan_of
+from harness import answers_of, feed, floats, plan_of
 from skyband.algorithms import build
 from skyband.algorithms.strict import Strict
 
 triples = st.tuples(streams.windows(), st.integers(1, 25)).map(lambda drawn: (*drawn[0], drawn[1]))
-
-
-def floats(drawn: list[float | None]) -> np.ndarray:
-    return np.array([math.nan if x is None else x for x in drawn], float)
 
 
 def held(algorithm: Strict) -> list[int]:
