@@ -42,6 +42,11 @@ class Monitor:
     >>> changes = monitor.push({"price": [1.0, 5.0, 2.0], "volume": [10, 1, 20]})
     >>> monitor.top("hot").column("score").to_pylist()
     [40.0, 10.0]
+
+    queries   what to answer; more may be added, and cancelled, while rows come
+    time      the column of integers or timestamps that time windows go by
+    lateness  how far behind the greatest time a row may come and still count: windows are closed that much later
+    key       the column that tells rows apart, where rows are to be deleted
     """
 
     def __init__(

@@ -42,7 +42,9 @@ class TopK:
     >>> TopK(name="hot", k=10, score="price * volume", window=CountWindow(1000)).order
     'desc'
 
-    score      a column name, an expression, `linear`, `product`, `distance`, or a callable
+    name       what results and `Monitor.top` call the query
+    score      a column name, an expression, `linear`, `product`, `distance`, or a callable: {column: array} to array
+    window     a `CountWindow` or a `TimeWindow`
     order      "desc": the largest scores rank first; "asc": the smallest
     where      {"x": (low, high)} with ends included and None for open, or a boolean expression
     emit       "changes", "snapshots", "arrivals" or "none"
@@ -96,7 +98,7 @@ class Threshold:
 
     above      the bound; a score equal to it is not above
     score, window, order, where, emit   as for `TopK`
-    algorithm  "auto", "above", one that divides the columns' space by a grid, or "oracle"
+    algorithm  "auto", "above", "oracle", or one that divides the columns' space by a grid: "tma", "sma", "cpm", "snn"
     """
 
     name: str

@@ -106,6 +106,9 @@ class TimeWindow:
 
     >>> TimeWindow("30 minutes", slide="1 minute")
     TimeWindow(size='30 minutes', slide='1 minute')
+
+    Both are durations: a text such as "500 ms" or "1 hour", a timedelta, or a whole number in the time column's own unit
+    where that column is of integers.
     """
 
     size: Duration
