@@ -104,7 +104,7 @@ def claims(context: typer.Context) -> None:
         console = report.console()
         console.print(report.claims_table())
         console.print(report.data_table())
-        console.print("`run` checks them all, `run NAME` some, `--quick` roughly")
+        console.print("`run` checks them all, `run NAME` some, `--quick` roughly; docs/experiments.md says what came out")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A job: source, questions, sink and trigger as a TOML file says. Frozen, and checked whole before Spark starts.
+"""A job: source, questions, sink and trigger as a TOML file says. Frozen, and checked before Spark starts, but for
+the names of columns, which the source settles.
 
 [source]                                  [stream]                       [[query]]
 format = "parquet"                        time = "ts"                    name = "hot"
