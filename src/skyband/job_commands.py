@@ -17,6 +17,7 @@ from skyband.job_screen import JsonJobScreen, LiveJobScreen, PlainJobScreen
 from skyband.screen import write_json
 from skyband.spark.job import Job
 from skyband.spark.job_checks import check_surroundings
+from skyband.spark.job_columns import check_columns
 from skyband.spark.job_words import describe
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 def show_plan(job: Job, as_json: bool) -> None:
     """The job in words, after the checks that need no Spark."""
     check_surroundings(job)
+    check_columns(job)
     words = describe(job)
     if as_json:
         write_json([{"what": what, "how": how} for what, how in words])

@@ -10,6 +10,7 @@ from jobs import job_file
 
 from skyband.spark.job import Job, read_job
 from skyband.spark.job_checks import check_surroundings
+from skyband.spark.job_columns import check_columns
 from skyband.spark.job_file import JobError
 
 
@@ -49,6 +50,44 @@ def test_a_job_that_would_read_what_it_writes_is_an_error(
 ) -> None:
     with pytest.raises(JobError, match=rf"line {line}: .*{message}"):
         check_surroundings(read_job(job_file(tmp_path, *changes)))
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message"),
+    [
+        (('time = "ts"', 'time = "TS"'), 10, "time names 'TS', which the input does not have; did you mean 'ts'"),
+        (('["venue"]', '["venue", "venu"]'), 12, "group_by names 'venu'.*did you mean 'venue'"),
+        (('arrival = "id"', 'arrival = "di"'), 13, "arrival names 'di'"),
+        (('arrival = "id"', 'key = "ident"\ndeletes = "venue"'), 13, "key names 'ident'"),
+        (('"price * 2"', '"prise * 2"'), 25, "the score 'prise .* did you mean 'price'"),
+        (('"price > 0.2"', '"prise > 0.2"'), 27, "the condition 'prise .* did you mean 'price'"),
+        (
+            ('"price * 2"\norder = "asc"\nwhere = "price > 0.2"', '"abs(a.prise - b.price)"\nkind = "pairs"'),
+            25,
+            "the score 'abs.* did you mean 'price'",
+        ),
+        (("price double", "`the ``price``` double"), 18, "it has 'ts', 'id', 'venue', 'the `price`'"),
+    ],
+)
+def test_a_column_that_the_schema_lacks_is_an_error(tmp_path: Path, change: tuple[str, str], line: int, message: str) -> None:
+    with pytest.raises(JobError, match=f"line {line}: .*{message}"):
+        check_columns(read_job(job_file(tmp_path, change)))
+
+
+def test_columns_that_only_spark_knows_are_left_to_it(tmp_path: Path) -> None:
+    """Folders may make columns by their names, and what is selected may have any."""
+    slip = ('time = "ts"', 'time = "day"')
+    with pytest.raises(JobError, match="line 10: time names 'day'"):
+        check_columns(read_job(job_file(tmp_path, slip)))
+    check_columns(read_job(job_file(tmp_path, slip, ('path = "in"', 'path = "in"\nselect = ["ts as day", "*"]'))))
+    (tmp_path / "in" / "day=1").mkdir()
+    check_columns(read_job(job_file(tmp_path, slip)))
+    check_columns(read_job(job_file(tmp_path, slip, ('path = "in"', 'path = "in/*"'))))
+    servers = 'options = { "kafka.bootstrap.servers" = "nowhere:1", subscribe = "in" }'
+    kafka = (('"parquet"\npath = "in"', '"kafka"'), ("options = { maxFilesPerTrigger = 1 }", servers))
+    check_columns(read_job(job_file(tmp_path, *kafka, ('arrival = "id"', 'arrival = "offset"'))))
+    with pytest.raises(JobError, match=r"line 12: arrival names 'ofset'.* did you mean 'offset'"):
+        check_columns(read_job(job_file(tmp_path, *kafka, ('arrival = "id"', 'arrival = "ofset"'))))
 
 
 def test_results_of_another_checkpoint_are_not_gone_on_with(tmp_path: Path) -> None:

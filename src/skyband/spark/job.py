@@ -1,5 +1,4 @@
-"""A job: source, questions, sink and trigger as a TOML file says. Frozen, and checked before Spark starts, but for
-the names of columns, which the source settles.
+"""A job: source, questions, sink and trigger as a TOML file says. Frozen, and checked whole before Spark starts.
 
 [source]                                  [stream]                       [[query]]
 format = "parquet"                        time = "ts"                    name = "hot"
@@ -28,6 +27,9 @@ from skyband.window import TimeWindow, lateness_of, nanoseconds
 
 FILES = ("parquet", "json", "csv", "orc", "xml", "avro", "text")
 SOURCES = (*FILES, "kafka", "rate", "socket")
+FROM_KAFKA = ("topic", "partition", "offset", "timestamp")
+"""Columns that rows from Kafka have beside those of their schema."""
+
 SINKS = ("console", "parquet", "json", "orc", "kafka", "memory", "noop")
 REMEMBERING = ("parquet", "json", "orc", "kafka")
 """Sinks that go on where they stopped, and so need a checkpoint that outlives the run."""
@@ -62,6 +64,7 @@ class Source:
     path: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None  # Spark DDL
+    columns: tuple[str, ...] = ()  # named by the schema
     select: tuple[str, ...] = ()  # Spark SQL expressions over what is read
 
 
@@ -165,7 +168,7 @@ def _source(table: Section) -> Source:
     example = '[source.schema] with a line such as price = "double" per column'
     if needs and "schema" not in table.content:
         table.fail(f"a stream of {kind} files needs its columns; add {example}", "format")
-    schema = _schema(table, table.take("schema", str, dict, example=example, required=needs))
+    schema, columns = _schema(table, table.take("schema", str, dict, example=example, required=needs))
     select = table.take("select", list, example='select = ["*", "cast(value as string) as text"]') or []
     if not all(isinstance(text, str) for text in select):
         table.fail('every entry of select must be a text of Spark SQL, as in: select = ["*", "ask - bid as spread"]', "select")
@@ -176,7 +179,7 @@ def _source(table: Section) -> Source:
     if kind == "kafka":
         _check_kafka(table, options, ("subscribe", "subscribePattern", "assign"))
     table.finish({"maxFilesPerTrigger": "[source.options]"})
-    return Source(kind, path, options, schema, tuple(select))
+    return Source(kind, path, options, schema, columns, tuple(select))
 
 
 def _control(root: Section) -> Source | None:
@@ -201,10 +204,10 @@ def _check_kafka(table: Section, options: Mapping[str, str], topics: tuple[str, 
         table.fail(f'kafka needs a topic; add to [{table.path[0]}.options]: {topics[0]} = "trades"', "options")
 
 
-def _schema(table: Section, given: Any) -> str | None:
-    """Columns as DDL. Names of types are checked here, so that a slip costs no start of Spark."""
+def _schema(table: Section, given: Any) -> tuple[str | None, tuple[str, ...]]:
+    """Columns as DDL, and their names. Names of types are checked here, so that a slip costs no start of Spark."""
     if given is None:
-        return None
+        return None, ()
     columns: list[tuple[str, str, tuple[str, ...]]] = []  # name, type, where it stands
     if isinstance(given, str):
         for part in _split(given):
@@ -226,7 +229,8 @@ def _schema(table: Section, given: Any) -> str | None:
             close = get_close_matches(word, _TYPES, 1)
             remedy = f"did you mean {close[0]!r}?" if close else "use one of Spark, such as double, bigint, string or timestamp"
             table.fail(f"column {name.strip('`')!r} has the type {kind!r}, which is not known; {remedy}", *place)
-    return ", ".join(f"{name} {kind}" for name, kind, _ in columns)
+    names = (name[1:-1].replace("``", "`") if name.startswith("`") else name for name, _, _ in columns)
+    return ", ".join(f"{name} {kind}" for name, kind, _ in columns), tuple(names)
 
 
 def _split(ddl: str) -> list[str]:

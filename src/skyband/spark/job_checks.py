@@ -51,7 +51,7 @@ def session_settings(job: Job) -> dict[str, str]:
     settings, found = dict(job.spark), []
     for jar in settings[JARS].split(",") if JARS in settings else ():
         path = local(jar)
-        matches = [jar] if path is None else sorted(map(str, _matching(path)))
+        matches = [jar] if path is None else sorted(map(str, matching(path)))
         if not matches:
             raise job.document.problem(("spark", JARS), f"there is no jar at {path}; fetch it, or correct {JARS}")
         found += matches
@@ -70,10 +70,11 @@ def local(path: str | None) -> Path | None:
 
 def _is_there(path: Path) -> bool:
     """Whether there is a file or folder of that name, or one that the pattern fits."""
-    return any(True for _ in _matching(path))
+    return any(True for _ in matching(path))
 
 
-def _matching(path: Path) -> Iterable[Path]:
+def matching(path: Path) -> Iterable[Path]:
+    """The files and folders that a path means: itself, or what it is a pattern of."""
     return [path] if path.exists() else Path(path.anchor).glob(str(path.relative_to(path.anchor)))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from skyband.spark.job import Job
+from skyband.spark.job import FROM_KAFKA, Job
 
 BAD = "skyband-source"
 """Name of the metrics: `bad rows`, and `last bad`, the place of the latest."""
@@ -19,7 +19,6 @@ BAD = "skyband-source"
 _BROKEN = "_skyband_broken"
 _BROKEN_OPTION = "columnNameOfCorruptRecord"
 _KAFKA = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-_FROM_KAFKA = ("topic", "partition", "offset", "timestamp")
 
 
 def read(spark: SparkSession, job: Job, counts: str = BAD) -> DataFrame:
@@ -50,7 +49,7 @@ def _from_json(rows: DataFrame, schema: str, counts: str | Observation = BAD) ->
     place = F.format_string("%s, partition %d, offset %d", "topic", "partition", "offset")
     taken = [name for name in rows.schema["value"].dataType.fieldNames() if name != _BROKEN]
     columns = [F.col("value").getField(name).alias(name) for name in taken]
-    return _sound(rows, broken, place, counts).select(*columns, *(name for name in _FROM_KAFKA if name not in taken))
+    return _sound(rows, broken, place, counts).select(*columns, *(name for name in FROM_KAFKA if name not in taken))
 
 
 def _with_broken(schema: str) -> str:

@@ -29,6 +29,7 @@ from skyband.spark.committed import READABLE, Committed
 from skyband.spark.control.terms import Terms
 from skyband.spark.job import Job
 from skyband.spark.job_checks import check_checkpoint, check_surroundings, kept_shards, local, session_settings
+from skyband.spark.job_columns import check_columns
 from skyband.spark.job_source import BAD, read
 from skyband.spark.pipeline import monitor, request_for, terms_for
 from skyband.spark.plan import Plan
@@ -67,6 +68,7 @@ class Screen(Protocol):
 def run_job(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | None = None) -> Figures:
     """Run until the source is exhausted (`available_now`), `stop` is set, or an error ends it (SkybandError)."""
     check_surroundings(job)
+    check_columns(job)
     if spark is not None and is_remote_session(spark):
         raise SkybandError(
             "a job cannot run through Spark Connect: its tops and its sink of the console need the driver's own process; "
