@@ -22,6 +22,7 @@ from skyband.job_screen import PlainJobScreen
 from skyband.spark.board import Board
 from skyband.spark.job import read_job
 from skyband.spark.job_checks import check_surroundings, session_settings
+from skyband.spark.job_columns import check_columns
 from skyband.spark.job_file import JobError
 from skyband.spark.job_words import describe
 from skyband.spark.toml_lines import Lines
@@ -360,3 +361,13 @@ def test_a_job_may_ask_every_kind_of_query(tmp_path: Path) -> None:
     assert words["query dear"].startswith("all with price above 0.9, of the last 100 rows")
     assert words["query near"].startswith("the 3 pairs with the largest abs(a.price - b.price), where a.id != b.id")
     assert words["query busy"].startswith("the 2 id with the largest weighted sum of price over venue north, south")
+
+
+def test_the_job_in_the_docs_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text()
+    (tmp_path / "trades.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    (tmp_path / "in").mkdir()
+    job = read_job(tmp_path / "trades.toml")
+    check_surroundings(job)
+    check_columns(job)
+    assert job.name == "trades" and job.stream.group_by == ("venue",) and job.trigger.every == "10 seconds"
