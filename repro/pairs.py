@@ -30,7 +30,6 @@ from skyband.schedule import count_windows, in_order_of_end
 NAMES = tuple("uvwxyz")  # of the attributes
 SCORES = {"s1": ("l1", "asc"), "s2": ("l1", "desc"), "s3": ("product", "asc"), "s4": ("product", "desc")}
 SENSOR = "abs(a.time - b.time) / (abs(a.temperature - b.temperature) * abs(a.humidity - b.humidity))"
-READINGS = ("time", "temperature", "humidity")
 _WARM = 1500  # rows after each of which windows are answered before time is taken
 _SCORED = 10**10  # pairs that are scored at the most while a window is filled
 _IN_PAIRS = {"supreme": _WARM, "pairs-basic": 2000, "pairs-naive": 10**9}  # rows that come in pairs then, of some algorithms

@@ -108,5 +108,4 @@ def test_rows_that_come_one_by_one_are_kept_in_few_chunks() -> None:
         new = np.array([-float(row)])
         live.extend(row, None, new, live.walk(new).places, row - 2000)
     assert live.seqs(4990).tolist() == list(range(4990, 5000)) and live.oldest is not None
-    assert live.first_from(3500) == 3500 and live.first_from(5000) is None
     assert len(live._chunks) <= 60 and live.nbytes == 16 * live.count

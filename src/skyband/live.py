@@ -156,13 +156,6 @@ class LiveRows:
                 parts.append(chunk.seq[chunk.seq.searchsorted(since) :])
         return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *reversed(parts)])
 
-    def first_from(self, seq: int) -> int | None:
-        """The ordinal of the first row that arrived as `seq` or later, where ordinals are given out by arrival."""
-        for chunk in self._chunks:
-            if chunk.seq[-1] >= seq:
-                return int(chunk.ordinal[chunk.seq.searchsorted(seq)])
-        return None
-
     def find(self, ordinal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Arrival numbers of the rows `ordinal`, and which of them are here at all."""
         seq, found = np.zeros(len(ordinal), np.int64), np.zeros(len(ordinal), bool)
