@@ -46,6 +46,7 @@ class TopKAcross:
     repeats    of an object's rows in one stream only the first so many count, the others are counted and left out; None:
                all count
     precision  the share of the answers that should be right, on average; None asks for exact answers
+    order      "desc" alone: of the smallest scores too little is known
     emit, algorithm   as for `TopK`; algorithms "sla", "eaa", "eaa-approximate", "eaa-estimate" and "across-oracle"
     """
 
