@@ -304,25 +304,28 @@ class Thresholds(Many):
             assert np.isin(ordinal, entries).all(), f"answer {number} holds {ordinal}, the log only {entries}"
             assert row[kernel.COUNT] <= row[kernel.ROOM] and row[kernel.NEW] <= len(entries), f"answer {number}: {row}"
         if self._index is not None:
+            cells = coordinates(np.arange(len(self._index[0].members)), self.grid, len(self.attributes))
             for number in range(len(self.asked)):
-                self._check_monitored(number)
+                self._check_monitored(number, cells)
 
-    def _check_monitored(self, number: int) -> None:
+    def _check_monitored(self, number: int, cells: np.ndarray) -> None:
+        """`cells`: where each of the grid's cells lies, int64 [d, cells]."""
         assert self._index is not None
         grid, asked = self._index[0], self.asked[number]
-        low, high, out = np.empty(len(self.attributes)), np.empty(len(self.attributes)), np.empty(3)
-        region = np.empty((2, len(self.attributes)), np.int64)
+        low, high, out = np.empty(len(cells)), np.empty(len(cells)), np.empty(3)
+        region = np.empty((2, len(cells)), np.int64)
         grid_kernel.region_box(grid, self.questions, number, region)
-        for cell in range(len(grid.members)):
-            at = coordinates(np.array([cell]), self.grid, len(self.attributes))[:, 0]
-            inside = (at >= region[0]).all() and (at < region[1]).all()
-            flat = (grid.edge[np.arange(len(at)), at + 1] > grid.edge[:, -1]).any()  # no row is there
+        inside = ((cells >= region[0][:, None]) & (cells < region[1][:, None])).all(axis=0)
+        upper = np.take_along_axis(grid.edge, cells + 1, axis=1)
+        empty = (upper > grid.edge[:, -1:]).any(axis=0)  # no row is there
+        watched = (grid.members[:, number // 64] >> np.uint64(number % 64) & np.uint64(1)).astype(bool)
+        for cell in np.flatnonzero(inside & ~empty & ~watched).tolist():
+            at = cells[:, cell]
             if asked.code is None:
                 best = query_grid.best_in_cell(grid, self.questions, number, cell)
             else:
                 best = query_grid.best_in_cells(grid, self.questions, number, np.stack([at, at + 1]), low, high, out)
-            watched = int(grid.members[cell, number // 64]) >> number % 64 & 1
-            assert watched or flat or not inside or not best > self._kept.bound[number], f"{number} does not watch {cell}"
+            assert not best > self._kept.bound[number], f"{number} does not watch {cell}"
 
     # -- state ---------------------------------------------------------------------------------------------------
 
