@@ -325,6 +325,34 @@ def test_a_time_window_holds_more_rows_than_it_is_long(k: int) -> None:
     assert len(monitor.top("tsl")) == k
 
 
+def check_ticks(ticks: list[tuple[int, int]], emit: Any) -> None:
+    """Windows of 1000, every 10, over so many rows at such a time, the last of them 10 later: so their slide closes. They
+    score less and less: views run dry."""
+    generator, asked = np.random.default_rng(3), {"k": 2, "score": sb.linear({"x": 1.0, "y": 0.5}), "emit": emit}
+    monitor = sb.Monitor(time="t")
+    for algorithm in ("tsl", "oracle"):
+        monitor.add(sb.TopK(name=algorithm, window=sb.TimeWindow(1000, 10), algorithm=algorithm, **asked))
+    for number, (rows, time) in enumerate(ticks):
+        x, y = generator.random((2, rows)) / (1 + number)
+        monitor.push({"t": np.append(np.full(rows - 1, time), time + 10), "x": x, "y": y})
+        assert monitor.top("tsl").equals(monitor.top("oracle")), number
+    for lane in monitor._lanes:
+        if isinstance(structure := getattr(lane, "structure", None), TSL):
+            structure.check_invariants()
+            assert structure.searches > 0
+
+
+def test_a_time_window_grows_beyond_what_its_lists_have_room_for() -> None:
+    """Its rows so far move to longer lists, under their own ordinals."""
+    check_ticks([(50 + 20 * number, 100 * number) for number in range(40)], "changes")
+
+
+def test_a_slide_longer_than_ever_comes_when_a_full_time_window_has_left() -> None:
+    """The longer lists are made for the rows that stay, not for those that were there."""
+    busy = [(300, 10 * number) for number in range(100)]
+    check_ticks([*busy, *((count, 5000 + 600 * at) for at, count in enumerate((2000, 2, 2000, 2, 2)))], "none")
+
+
 @pytest.mark.parametrize("text", ["(0.5 + x) * (0.25 + y)", "0.5 * x ** 2 + 2.0 * y ** 2 - z"])
 def test_expressions_are_bounded_by_what_is_left_of_the_lists(text: str) -> None:
     """Of any signs: squares rise at both ends of a list, products where both factors are negative too."""

@@ -34,18 +34,17 @@ class TimeTSL(TSL):
         """Take rows, float64 [attributes, rows], and answer the windows of the ordinals first[i] <= row < end[i], which never
         decrease; the last ends with the rows, or before. In rounds: queries, places of windows, answers of those that may
         have changed. Otherwise as `push`."""
-        begin, self.seen = self.seen - self.rows.shape[1], self.seen + rows.shape[1]
         if not self.asked:
+            self.seen += rows.shape[1]
             return
-        starts = np.concatenate([[begin], end])
+        starts = np.concatenate([[self.seen - self.rows.shape[1]], end])
         most = int((end - np.maximum(np.minimum(first, starts[:-1]), self.last[0])).max(initial=0))
         longest = int((starts[1:] - starts[:-1]).max(initial=0))
         if self._lists is None or most > self._room[0] or longest > self._room[1]:
-            window, new = self._window(), rows.shape[1]
-            self.seen -= new  # lists are made of the rows before these
+            window = self._window()  # the rows before these, of which the oldest may have left
             self._room = 2 * most + _LEAST, 2 * longest + _LEAST
-            self._make_lists(window, *self._room)
-            self.seen += new
+            self._make_lists(window[:, max(window.shape[1] - most, 0) :], *self._room)
+        self.seen += rows.shape[1]
         yield from self._cycles(rows, first, end, fresh_limit(*self._room))
         if len(end):
             self.last = int(first[-1]), int(end[-1])
