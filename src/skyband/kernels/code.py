@@ -237,6 +237,8 @@ def _bound_arithmetic(operation, a, b, c, d, unknown, out):
                 _include_zero(out)
                 if max(abs(a), abs(b)) == np.inf:
                     out[UNKNOWN] = 1.0
+    elif a == b and c == d and c != 0.0 and max(abs(a), abs(c)) < np.inf:  # of constants
+        _set(out, modulo(a, c), modulo(a, c), unknown)
     else:  # modulo: the sign of the divisor, and no more than it
         _set(out, min(c, 0.0), max(d, 0.0), 1.0 if c <= 0.0 <= d or max(abs(a), abs(b)) == np.inf else unknown)
 
