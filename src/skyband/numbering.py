@@ -16,11 +16,12 @@ def plain_keys(column: pa.ChunkedArray) -> pa.Array:
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
-    kind = _plain_type(array.type)
+    kind = plain_type(array.type)
     return array if kind == array.type else array.cast(kind)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """What `plain_keys` makes of values of this type."""
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return pa.int32()
     return pa.int64() if pa.types.is_temporal(kind) else kind
@@ -68,7 +69,7 @@ class Numbering:
 
     def keys(self, numbers: np.ndarray, kind: pa.DataType) -> pa.Array:
         """The keys behind numbers, of the column's type."""
-        return pa.array([self.key[number] for number in numbers.tolist()], _plain_type(kind)).cast(kind)
+        return pa.array([self.key[number] for number in numbers.tolist()], plain_type(kind)).cast(kind)
 
     @property
     def is_full(self) -> bool:
@@ -87,7 +88,7 @@ class Numbering:
     def save(self, kind: pa.DataType) -> pa.Table:
         """Keys and numbers, as `restore` takes them."""
         number = np.fromiter(self.number.values(), np.int64, len(self.number))
-        return pa.table({"key": pa.array(list(self.number), _plain_type(kind)), "number": number})
+        return pa.table({"key": pa.array(list(self.number), plain_type(kind)), "number": number})
 
     def restore(self, table: pa.Table, count: int, free: np.ndarray, limit: int) -> None:
         """Take up what `save` gave; `count` numbers there are in all, `free` in the order they are given out."""

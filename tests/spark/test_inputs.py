@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,47 @@ def test_one_zero_and_one_nan_are_one_group_each_in_batches_and_streams(spark: S
     assert [one for one in seen[0] if one[1] != "7.0"] == seen[1]
     assert {one[1] for one in seen[1]} == {"0.0", "nan", "None", "1.5"}
     assert max(one[3] for one in seen[1] if one[:2] == ("all", "0.0")) == 5
+
+
+def test_groups_that_look_alike_on_the_way_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Null and NaN are one in pandas, the hours before and after clocks are set back in Python; neither has all times."""
+    fall = datetime(2023, 11, 5, 5, 30, tzinfo=UTC)  # half past one in New York, and an hour later again
+    rows = pa.table(
+        {
+            "t": [*range(24), 1000],
+            "level": pa.array([None, math.nan] * 12 + [1.0]),
+            "moment": pa.array([fall, fall, fall + timedelta(hours=1), fall + timedelta(hours=1)] * 6 + [None]),
+            "last": pa.array([3 * 10**17] * 25).cast(pa.timestamp("us")),  # the year 11476
+            "day": pa.array([3 * 10**6] * 25, pa.int32()).cast(pa.date32()),
+        }
+    )
+    write_files(tmp_path / "in", rows, 2)
+    schema, window = "t long, level double, moment timestamp, last timestamp_ntz, day date", sb.TimeWindow(12, 12)
+    queries = [
+        sb.TopK(name="top", k=9, score="t", window=window),
+        sb.TopKPairs(name="far", k=1, score="b.t - a.t", order="desc", window=window),
+    ]
+    ways: dict[str, Any] = {"time": "t", "group_by": ["level", "moment", "last", "day"], "shards": 2}
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        live, _ = streamed(spark, plainly(sks.monitor(stream, queries, **ways)), tmp_path / "checkpoint", "alike")
+        read = spark.read.schema(schema).parquet(str(tmp_path / "in"))
+        batch = plainly(sks.monitor(read, queries, **ways)).collect()
+        commands = spark.createDataFrame([], "command string")
+        steered = plainly(sks.monitor(read, queries, **ways, control=commands)).collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert in_order(live) == in_order(row for row in batch if row.window_end <= 996)
+    assert in_order(steered) == in_order(batch)
+    found = Counter((row.query, row.event, row.window_end) for row in live)
+    assert found["top", "enter", 12] == 12 and found["far", "enter", 24] == found["far", "leave", 36] == 4
+
+
+def plainly(results: DataFrame) -> DataFrame:
+    """What of result rows Python can hold, whatever the groups."""
+    scored = F.coalesce("pair.b.t", "row.t").alias("t")
+    return results.select("query", "window_end", "event", "rank", "score", scored)
 
 
 # -- what they may not be --------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from skyband.numbering import plain_keys, plain_type
+
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 
@@ -23,6 +25,22 @@ def alike(values: pa.Array) -> pa.Array:
     number = values.fill_null(0).to_numpy(zero_copy_only=False) + values.type.to_pandas_dtype()(0)
     number[np.isnan(number)] = np.nan
     return pa.array(number, values.type, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def key_type(kind: pa.DataType) -> pa.DataType:
+    """What values of a group column are as part of a key. Times and numbers with a point are whole numbers: as themselves they
+    would be lost on the way, for pandas has no time after 2262 and takes NaN for null, and Python no year after 9999 and one
+    hour twice where clocks are set back."""
+    if pa.types.is_floating(kind):
+        return pa.int64() if pa.types.is_float64(kind) else pa.int32()
+    return plain_type(kind)
+
+
+def as_keys(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Values of a group column as `key_type` has them: those of one group are equal, others are not."""
+    kind = values.type
+    plain = plain_keys(pa.chunked_array([values]) if isinstance(values, pa.Array) else values)
+    return alike(plain).view(key_type(kind)) if pa.types.is_floating(kind) else plain
 
 
 def conformed(rows: Rows, schema: pa.Schema) -> Rows:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
+from skyband.numbering import plain_keys
 from skyband.query import Query
 from skyband.spark.flat import bounds_of, result_schema
 from skyband.spark.plan import Plan
@@ -70,7 +71,7 @@ def _identities(plan: Plan, query: Query, table: pa.Table) -> list[Any]:
     if query.identity == "pair":
         return list(zip(*(table[name].to_pylist() for name in ("p0", "p1", "p2", "p3")), strict=True))
     key = cast(Any, query).key
-    return table[f"k{plan.names.index(key)}"].to_pylist()
+    return plain_keys(table[f"k{plan.names.index(key)}"]).to_pylist()
 
 
 def _result(plan: Plan, query: Query, table: pa.Table, events: list[Any]) -> pa.Table:

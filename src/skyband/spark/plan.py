@@ -24,6 +24,7 @@ from skyband.keys import LiveKeys
 from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross
 from skyband.score import Score, Where, as_tree, score_key, where_key
 from skyband.seating import deleting, place
+from skyband.spark.arriving import key_type
 from skyband.spark.contest import read_by_all
 from skyband.spark.marks import digest, make_marks, scale_mark
 from skyband.spark.needs import Contenders
@@ -62,8 +63,9 @@ class Plan:
 
     @property
     def group_types(self) -> dict[str, pa.DataType]:
-        """What rows are brought together by: the group columns as g0, g1, …; one constant where there are none; the shard."""
-        types = {f"g{at}": self.schema.field(i).type for at, i in enumerate(self.groups)}
+        """What rows are brought together by: the group columns, as keys, as g0, g1, …; one constant where there are none; the
+        shard."""
+        types = {f"g{at}": key_type(self.schema.field(i).type) for at, i in enumerate(self.groups)}
         return (types or {"g0": pa.int32()}) | ({SHARD: pa.int32()} if self.shards else {})
 
     @property

@@ -21,7 +21,7 @@ import pyarrow as pa
 from skyband.algorithms.contract import read_only
 from skyband.lanes import NEVER
 from skyband.spark.addressed import Addressed, tie_of, unknown_to
-from skyband.spark.arriving import alike, conformed
+from skyband.spark.arriving import as_keys, conformed, key_type
 from skyband.spark.candidate_rows import rank_columns, score_of, sent_schema, time_of, whole_rows
 from skyband.spark.packets import packets
 from skyband.spark.plan import TIE, Plan
@@ -264,12 +264,11 @@ def summed(counts: Array) -> Array:
 
 
 class _GroupNumbers:
-    """Numbers the groups a task meets, in order of appearance. Two numbers may stand for one group: that costs a little
-    reduction and never a result."""
+    """Numbers the groups a task meets, in order of appearance."""
 
     def __init__(self, plan: Plan) -> None:
         self.columns = plan.groups
-        self._nulls = [pa.nulls(1, plan.schema.field(i).type) for i in plan.groups]
+        self._nulls = [pa.nulls(1, key_type(plan.schema.field(i).type)) for i in plan.groups]
         self._known: dict[Any, int] = {}
         self._values: list[list[pa.Array]] = []  # a value of each group column, by group number
 
@@ -280,7 +279,7 @@ class _GroupNumbers:
         """The group number of every row."""
         if not self.columns:
             return np.zeros(batch.num_rows, np.int64)
-        own = [batch.column(f"c{i}") for i in self.columns]
+        own = [as_keys(batch.column(f"c{i}")) for i in self.columns]
         code = np.zeros(batch.num_rows, np.int64)
         for column in own:
             encoded = column.dictionary_encode(null_encoding="encode")
@@ -292,12 +291,12 @@ class _GroupNumbers:
             key = tuple(column[place].as_py() for column in own)
             if key not in self._known:
                 self._known[key] = len(self._values)
-                self._values.append([alike(column.take(pa.array([place]))) for column in own])
+                self._values.append([column.take(pa.array([place])) for column in own])
             numbers[at] = self._known[key]
         return numbers[code.reshape(-1)]
 
     def values(self, number: int) -> list[pa.Array]:
-        """The group's value in each group column."""
+        """The group's key, a value for each group column."""
         if number == _WITNESS:
             return self._nulls
         return self._values[number] if self.columns else [pa.array([0], pa.int32())]

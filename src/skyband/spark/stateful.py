@@ -76,7 +76,8 @@ def address_of(plan: Plan, key: tuple[Any, ...]) -> int:
 
 
 def is_witness(plan: Plan, key: tuple[Any, ...]) -> bool:
-    """Whether this is the state that every micro-batch calls: of groups, that of nulls, which pandas may have as NaN."""
+    """Whether this is the state that every micro-batch calls: of groups, that of nulls, which pandas may have as NaN. No other
+    key is NaN."""
     return (
         bool(plan.groups) and address_of(plan, key) == 0 and all(one is None or one != one for one in key[: len(plan.groups)])
     )

@@ -19,6 +19,7 @@ from skyband.errors import QueryError, SkybandError, StateError
 from skyband.lanes import NEVER
 from skyband.layout import reading
 from skyband.query import Query, query_from_json
+from skyband.spark.arriving import as_keys
 from skyband.spark.control.answer import (
     ADDED,
     CANCELLED,
@@ -144,18 +145,14 @@ class Shard:
     def _by_group(self, rows: pa.Table) -> Iterable[tuple[tuple[Any, ...], np.ndarray]]:
         """The places of each group's rows."""
         code = np.zeros(len(rows), np.int64)
-        for i in self._columns:
-            column = rows.column(OWN + i).combine_chunks()
-            encoded = (column if isinstance(column, pa.Array) else column.chunk(0)).dictionary_encode(null_encoding="encode")
+        keys = [as_keys(rows.column(OWN + i)) for i in self._columns]
+        for column in keys:
+            encoded = column.dictionary_encode(null_encoding="encode")
             _, code = np.unique(code * len(encoded.dictionary) + encoded.indices.to_numpy(), return_inverse=True)
             code = code.reshape(-1)
         order = np.argsort(code, kind="stable")
-        found: dict[tuple[Any, ...], list[np.ndarray]] = {}
-        for places in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
-            if len(places):
-                key = tuple(_hashable(rows.column(OWN + i)[int(places[0])].as_py()) for i in self._columns)
-                found.setdefault(key, []).append(places)  # 0.0 and -0.0 are one group
-        return [(key, np.sort(np.concatenate(parts))) for key, parts in found.items()]
+        runs = [places for places in np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(places)]
+        return [(tuple(column[int(places[0])].as_py() for column in keys), places) for places in runs]
 
     def advance(self, watermark: int) -> list[pa.Table]:
         """Obey the commands whose time has come, and answer every window whose end the watermark has reached."""
@@ -259,8 +256,8 @@ class Shard:
             arrays |= {f"{number}/{name}": array for name, array in own.items()}
         if self.groups and self.terms.groups:
             columns = [
-                pa.array([values[i].as_py() for values in self.values.values()], kind)
-                for i, kind in enumerate(self.terms.group_types)
+                pa.concat_arrays([pa.repeat(values[i], 1) for values in self.values.values()])
+                for i in range(len(self.terms.groups))
             ]
             names = [f"g{i}" for i in range(len(columns))]
             arrays["groups"] = np.frombuffer(table_to_bytes(pa.table(columns, names=names)), np.uint8)
@@ -294,15 +291,11 @@ class Shard:
         shard.standing = {query.name: (query, since) for query, since in read}
         shard.pending = [Command(*saved) for saved in header["pending"]]
         named = table_from_bytes(arrays["groups"].tobytes()) if "groups" in arrays else None
+        keys = [] if named is None else [as_keys(column) for column in named.columns]
         for number, saved in enumerate(header["groups"]):
             own = {name.removeprefix(f"{number}/"): array for name, array in arrays.items() if name.startswith(f"{number}/")}
             values = [] if named is None else [column[number] for column in named.columns]
-            key = tuple(_hashable(value.as_py()) for value in values)
+            key = tuple(column[number].as_py() for column in keys)
             shard.groups[key] = LiveGroup.restored(terms, saved, own)
             shard.values[key] = values
         return shard
-
-
-def _hashable(value: Any) -> Any:
-    """A group's value as a dictionary can hold it: NaN is one value."""
-    return "not a number" if isinstance(value, float) and value != value else value
