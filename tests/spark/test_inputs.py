@@ -203,6 +203,20 @@ def test_columns_that_spark_takes_for_one_are_named(spark: SparkSession) -> None
         sks.monitor(df.select("*", "venue"), BEST_PRICE, time="ts")
 
 
+def test_what_would_end_a_stream_is_refused_before_it_starts(spark: SparkSession) -> None:
+    """A second watermark, and a time zone that Spark knows and Python does not."""
+    stream = spark.readStream.format("rate").load().withColumn("price", F.col("value").cast("double"))
+    with pytest.raises(SchemaError, match=r"has a watermark on 'ts' already.*take withWatermark out.*`lateness`"):
+        sks.monitor(stream.withWatermark("timestamp", "5 seconds").withColumnRenamed("timestamp", "ts"), BEST_PRICE, time="ts")
+    spark.conf.set("spark.sql.session.timeZone", "GMT+8")
+    try:
+        with pytest.raises(SchemaError, match=r"time zone is 'GMT\+8', which the Python workers.*such as '\+08:00'"):
+            sks.monitor(stream, BEST_PRICE, time="timestamp")
+        assert sks.monitor(spark.createDataFrame([], PLAIN), BEST_PRICE, time="ts").collect() == []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 def test_what_is_no_dataframe_of_spark_is_refused() -> None:
     with pytest.raises(QueryError, match=r"got pyarrow\.lib\.Table; make one"):
         sks.monitor(pa.table({"t": [1]}), BEST_PRICE, time="t")  # type: ignore[arg-type]

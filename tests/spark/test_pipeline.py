@@ -278,6 +278,8 @@ def test_rows_of_unhashable_columns_need_an_arrival_column(spark: SparkSession) 
     asked = [sb.TopK(name="q", k=1, score="t", window=sb.TimeWindow(10, 10), emit="snapshots")]
     with pytest.raises(SchemaError, match=r"'m'.*map.*arrival="):
         sks.monitor(df, asked, time="t")
+    with pytest.raises(SchemaError, match=r"'v'.*variant.*arrival="):
+        sks.monitor(df.select("t", F.struct(F.parse_json(F.lit("1"))).alias("v")), asked, time="t")
     (row,) = sks.monitor(df, asked, time="t", arrival="t").collect()
     assert row.row.m == {"a": 1}
 

@@ -10,6 +10,7 @@ query, without any state; otherwise result rows are only unpacked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -41,6 +42,7 @@ from skyband.spark.worker import settling
 from skyband.window import Duration
 
 STORE = "spark.sql.streaming.stateStore.providerClass"
+_DELAY = "spark.watermarkDelayMs"  # what Spark notes at a column with a watermark
 MOST_UNASKED = 16  # states of one group that are made without being asked for
 
 
@@ -130,7 +132,27 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
                 f"the column {field.name!r} is {field.dataType.simpleString()}, which Spark cannot hand out as Arrow; "
                 "drop it or cast it"
             ) from problem
+    if df.isStreaming:
+        _check_stream(df, zone)
     return nullable(to_arrow_schema(df.schema, timezone=zone))
+
+
+def _check_stream(df: DataFrame, zone: str) -> None:
+    """SchemaError for what Spark refuses only once the stream runs."""
+    for field in df.schema.fields:
+        if _DELAY in field.metadata:
+            raise SchemaError(
+                f"the input has a watermark on {field.name!r} already, and Spark takes no second one before a state; take "
+                "withWatermark out: monitor makes its own of `time` and `lateness`. Where another step needs it, to drop "
+                "duplicates for example, let that step be a stream of its own"
+            )
+    try:
+        pa.scalar(0, pa.timestamp("us", zone)).as_py()
+    except Exception:
+        raise SchemaError(
+            f"the session's time zone is {zone!r}, which the Python workers of a stream do not know; set "
+            "spark.sql.session.timeZone to UTC, a place such as 'Asia/Shanghai' or an offset such as '+08:00'"
+        ) from None
 
 
 # -- before the reduction ----------------------------------------------------------------------------------------
@@ -156,7 +178,7 @@ def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Colum
 def _tie(df: DataFrame, arrival: str | None) -> Column:
     if arrival is None:
         for field in df.schema.fields:
-            if "map<" in field.dataType.simpleString():
+            if re.search(r"\b(map<|variant\b)", field.dataType.simpleString()):
                 raise SchemaError(
                     f"the column {field.name!r} is a {field.dataType.simpleString()}, which Spark cannot hash: rows of equal "
                     "score and time could not be told apart; name a column that orders them: arrival='...'"
