@@ -33,7 +33,7 @@ from skyband.spark.job_file import JobError
 from skyband.spark.job_source import BAD, _from_json
 from skyband.spark.marks import written_marks
 from skyband.spark.progress import Figures
-from skyband.spark.run_job import _spread_as_before, run_job
+from skyband.spark.run_job import _in_short, _spread_as_before, run_job
 from skyband.state import FORMAT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -221,6 +221,20 @@ def test_a_stream_that_fails_says_why_in_one_line(spark: SparkSession, tmp_path:
     with pytest.raises(sb.SkybandError) as failed:
         run_job(read_job(job_file(tmp_path)), Notes(), threading.Event(), spark)
     assert re.fullmatch(r"the stream failed: .*torn\.parquet.*", str(failed.value))
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ("skyband.errors.SchemaError: the callable score 'f' failed", "the callable score 'f' failed"),
+        ("OverflowError: date value out of range", "OverflowError: date value out of range"),
+        ("AssertionError", "AssertionError"),
+        ("java.io.IOException: torn", "[STREAM_FAILED] An exception was raised by the Python Proxy: Traceback"),
+    ],
+)
+def test_what_python_raised_is_said_rather_than_where(last: str, said: str) -> None:
+    trace = f'[STREAM_FAILED] An exception was raised by the Python Proxy: Traceback\n  File "x.py", line 1, in f\n{last}\n\n'
+    assert _in_short(Exception(f"{trace}\tat py4j.Protocol.getReturnValue(Protocol.java:476)")) == said
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ each micro-batch commits them. For any other sink there are figures only.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -41,6 +42,8 @@ from skyband.spark.warm import warm
 from skyband.spark.watching.metrics import Metrics
 from skyband.window import CountWindow, nanoseconds
 
+_RAISED = re.compile(r"(skyband\.errors|pyarrow\.lib)\.|\w+(Error|Exception)(: |$)|.*Error$")
+"""Lines of a Python worker's trace that name what was raised; those of Java's say its package before."""
 _LOOK = 0.2  # seconds between two looks at a running stream
 
 
@@ -260,5 +263,7 @@ def _in_short(problem: BaseException) -> str:
     """What a user needs of Spark's message: what a Python worker raised, or its first line; without the traces."""
     text = str(problem.java_exception.getMessage()) if isinstance(problem, Py4JJavaError) else str(problem)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if line.startswith(("skyband.errors.", "pyarrow.lib.")) or line.endswith("Error")]
+    raised = [line for line in lines if _RAISED.match(line)]
+    if raised and not raised[-1].startswith(("skyband.errors.", "pyarrow.lib.")):
+        return raised[-1]  # one of Python's own says little without its name, such as "KeyError: 'x'"
     return raised[-1].partition(": ")[2] or raised[-1] if raised else lines[0] if lines else type(problem).__name__
