@@ -16,7 +16,7 @@ U_v unit, C candidates, M_0 meaningful objects, F_theta the k-th best row after 
 
 Guarantee: exact. Cost: one vectorized comparison a row and O(log k) for a row that may matter; O(|C| + k) a partition;
 O(k) a window whose answer changes. Memory: 8 bytes a row of the window (12 once stacks were needed) and
-O(k sqrt(n / max(s, k))) candidates.
+O(k sqrt(n / max(s, k))) candidates; where slides are long, only the best k rows of each are seen (`panes_first`).
 
 Deviations, besides those of `kernels.sap_partition` and `kernels.sap_savl`: delayed formation waits until an answer
 comes to o_0^k, which is later than "P_0 is at the front and rho < k"; candidates of the front leave C for its own list;
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from skyband.algorithms.contract import Plan, Ranked
+from skyband.algorithms.panes_first import PanesFirst, has_long_slides
 from skyband.algorithms.sap_check import check
 from skyband.errors import QueryError
 from skyband.kernels import sap_state as at
@@ -66,6 +67,13 @@ class SAP(Ranked):
         partitions=("partitions", "partition_kth"),
         units=("units", "unit_best", "unit_top_score", "unit_top_ordinal"),
     )
+
+    @classmethod
+    def for_plan(cls, plan: Plan, **options: Any) -> Ranked:
+        """Behind panes where slides are long: no raw rows are kept then."""
+        if has_long_slides(plan):
+            return PanesFirst(plan, lambda reduced: cls(reduced, **options))
+        return cls(plan, **options)
 
     def __init__(
         self,
