@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skyband.screen import write_json
-from skyband.spark.board import shown
+from skyband.spark.board import rows_of, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,7 +99,7 @@ class PlainJobScreen:
 
     def results(self, rows: pa.Table) -> None:
         """One line a row."""
-        for result in rows.to_pylist() if self.show_rows else []:
+        for result in rows_of(rows) if self.show_rows else []:
             cells = {name: value for name, value in result.items() if name not in _ABOUT}
             if any(result.get(one) is not None for one in _ABOUT):  # none: it answers a command
                 own = shown(result)
@@ -133,7 +133,7 @@ class JsonJobScreen:
 
     def results(self, rows: pa.Table) -> None:
         """Result rows as they are."""
-        write_json(rows.to_pylist())
+        write_json(rows_of(rows))
 
     def finished(self, figures: Figures, message: str) -> None:
         """The last figures, and why there will be no more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import os
@@ -19,7 +20,7 @@ from rich.console import Console
 import skyband as sb
 from skyband import cli
 from skyband.job_screen import PlainJobScreen
-from skyband.spark.board import Board
+from skyband.spark.board import Board, rows_of
 from skyband.spark.job import read_job
 from skyband.spark.job_checks import check_surroundings, session_settings
 from skyband.spark.job_columns import check_columns
@@ -279,6 +280,23 @@ def test_a_board_knows_a_row_that_holds_a_nan(emit: str) -> None:
     board.take(came)
     since = [entry.since for entry in board.tops["q"][()].entries]
     assert since == ([2] if emit == "changes" else [2, 1])
+
+
+def test_a_time_that_python_has_none_for_is_shown_as_text() -> None:
+    due = pa.array([4_000_000, 1, None], pa.date32())
+    sent = pa.array([[300_000_000_000_000_000], [0], None], pa.list_(pa.timestamp("us", "UTC")))
+    kept = pa.array([[("a", 4_000_000)], [], None], pa.map_(pa.string(), pa.date32()))
+    row = pa.StructArray.from_arrays([pa.array([1, 2, 3]), due, sent, kept], ["id", "due", "sent", "kept"])
+    came = results((1, "enter", 1, 5.0, 1), (2, "enter", 2, 4.0, 2), (3, "enter", 2, 4.5, 3)).set_column(5, "row", row)
+    far, near, none = (result["row"] for result in rows_of(came))
+    assert far == {"id": 1, "due": "12921-08-18", "sent": ["11476-08-15 05:20:00.000000Z"], "kept": [("a", "12921-08-18")]}
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    assert near == {"id": 2, "due": dt.date(1970, 1, 2), "sent": [epoch], "kept": []}
+    assert none == {"id": 3, "due": None, "sent": None, "kept": None}
+    assert rows_of(came.slice(1))[0]["row"] == near == came.slice(1).to_pylist()[0]["row"]
+    board = Board([sb.TopK(name="q", k=3, score="x", window=sb.CountWindow(5))])
+    board.take(came)
+    assert ids(board) == [1, 3, 2]
 
 
 def test_lines_of_results_name_pairs_and_objects_and_lose_no_column(capsys: pytest.CaptureFixture[str]) -> None:

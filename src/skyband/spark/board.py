@@ -62,7 +62,7 @@ class Board:
             if query.emit == "snapshots" and not self.groups:  # the last two windows tell all: the top, and who is new in it
                 ends = pc.unique(own[end])
                 own = own.filter(pc.greater_equal(own[end], ends[max(len(ends) - 2, 0)]))
-            for result in own.to_pylist():
+            for result in rows_of(own):
                 self._apply(query, result, result[end])
             if query.emit == "changes":
                 for top in self.tops[name].values():
@@ -93,6 +93,30 @@ class Board:
 def _same(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two rows hold the same values; a NaN is the same as another here."""
     return row == other or repr(row) == repr(other)
+
+
+def rows_of(results: pa.Table) -> list[dict[str, Any]]:
+    """Result rows as Python has them; a time it has none for, such as one after the year 9999, as text."""
+    try:
+        return results.to_pylist()
+    except OverflowError:
+        return [{name: _value(results[name][at]) for name in results.column_names} for at in range(len(results))]
+
+
+def _value(found: pa.Scalar) -> Any:
+    """One value, the parts of a struct, a list or a map each for itself."""
+    if not found.is_valid:
+        return None
+    if isinstance(found, pa.MapScalar):
+        return [(_value(entry["key"]), _value(entry["value"])) for entry in found.values]
+    if isinstance(found, pa.StructScalar):
+        return {field.name: _value(found[field.name]) for field in found.type}
+    if isinstance(found, pa.ListScalar):
+        return [_value(one) for one in found.values]
+    try:
+        return found.as_py()
+    except OverflowError:
+        return found.cast(pa.string()).as_py()
 
 
 def shown(result: Mapping[str, Any]) -> Mapping[str, Any]:
