@@ -1,4 +1,4 @@
-"""`./run bench [numbers|across|points|pairs|grid|spark]`: tables for people, JSON and pictures for the record."""
+"""`./run bench [numbers|across|points|pairs|grid|spark|record]`: tables for people, JSON and pictures for the record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from benchmarks import across, grid, numbers, plot
+from benchmarks import across, grid, numbers, plot, record
 from benchmarks.figure import Figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -133,8 +133,8 @@ def grid_command(
         _line(result)
     verdicts = grid.auto_against_best(results)
     shares = grid.time_of(results, "sap", "mintopk")
-    record = {"cells": results, "auto": verdicts, "sap of mintopk": shares}
-    path = _write(f"grid-{emit}{'-part' if only else ''}", record)
+    document = {"cells": results, "auto": verdicts, "sap of mintopk": shares}
+    path = _write(f"grid-{emit}{'-part' if only else ''}", document)
     worst = sorted(verdicts, key=lambda verdict: -verdict["times_best"])[:15]
     table = Table("data", "n", "s", "k", "auto chose", "best", "times the best's time", title="auto, worst cells")
     for verdict in worst:
@@ -183,6 +183,13 @@ def spark_command(
         compare(console, settings, scores, systems)
     else:
         measure(console, RESULTS, _write, _line, events, settings, scores, systems, repeat)
+
+
+@app.command("record")
+def record_command() -> None:
+    """Write docs/promises.md anew from the stored results."""
+    record.PAGE.write_text(record.page(RESULTS))
+    console.print(f"written to {record.PAGE}")
 
 
 @app.callback(invoke_without_command=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import skyband as sb
 from repro.pairs import PairSet, Setting, asked, feed, fill, structures
 from skyband import threads
-from skyband.pair_score import PairDoor, score_tree, where_tree
+from skyband.scores.pair_score import PairDoor, score_tree, where_tree
 
 if TYPE_CHECKING:
     from benchmarks.numbers import Figure

@@ -15,7 +15,7 @@ import skyband as sb
 from benchmarks.figure import Figure
 from skyband.algorithms import settled
 from skyband.algorithms.choose import SPARE, choose_crowd
-from skyband.algorithms.crowd import Asked, Crowd, resolution
+from skyband.algorithms.spatial.crowd import Asked, Crowd, resolution
 from skyband.changes import Emitted
 from skyband.kernels.emission import emit
 

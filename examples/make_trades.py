@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skyband.demo import VENUES, trades
+from skyband.console.demo import VENUES, trades
 
 TOPIC = "trades"
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks.streams import real_folder
 from repro.experiment import Cell, Column, Experiment, Series
-from skyband.algorithms.across import AcrossPlan
-from skyband.algorithms.eaa import Instances
-from skyband.algorithms.estimated import EstimatedInstances
-from skyband.algorithms.promised import PromisedInstances
-from skyband.kernels.across_tables import Tuples
+from skyband.algorithms.across.contract import AcrossPlan
+from skyband.algorithms.across.eaa import Instances
+from skyband.algorithms.across.estimated import EstimatedInstances
+from skyband.algorithms.across.promised import PromisedInstances
+from skyband.kernels.across.tables import Tuples
 from skyband.schedule import count_windows
 
 EVALUATIONS = 50

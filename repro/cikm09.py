@@ -19,7 +19,7 @@ straight line is what the paper's figure shows of EAA, and what comes out; it do
 grows with a power of W below 1. Of the estimate the text gives sizes for two streams that grow with the power 0.17.
 
 EAA: the k dominance set. approx: the paper's estimate, chances from a sample. promises: ours, told nothing; ours: told to hold
-no more than the paper's memory, or twice that, it keeps what promises most (`skyband.kernels.across_promise`).
+no more than the paper's memory, or twice that, it keeps what promises most (`skyband.kernels.across.promise`).
 """
 
 from __future__ import annotations

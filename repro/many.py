@@ -1,6 +1,6 @@
 """Drives many queries over one stream of points, every window answered, and measures time, what is held, and errors.
 
-Queries ask for the k points nearest to theirs (`skyband.algorithms.crowd`, without a monitor). Time is the processor's
+Queries ask for the k points nearest to theirs (`skyband.algorithms.spatial.crowd`, without a monitor). Time is the processor's
 and begins when the first window is full: from then on a stream in random order costs the same row for row, so that a
 share of a window is enough. Without an index queries do not meet, so that few of them cost as much each as many.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import skyband as sb
 from repro.experiment import Cell, Column, Experiment, Series, walk
 from repro.points import PointSet
-from skyband.algorithms.crowd import Asked, Crowd
+from skyband.algorithms.spatial.crowd import Asked, Crowd
 from skyband.changes import Emitted
 from skyband.kernels.emission import ARRIVALS, emit
 

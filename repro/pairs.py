@@ -20,12 +20,13 @@ import numpy as np
 from benchmarks.streams import real_folder
 from repro.experiment import Cell, Column, Experiment, Series, walk
 from skyband.algorithms import build_pairs
-from skyband.algorithms.pairs import PairStructure
-from skyband.kernels import pairs_run, pairs_tree
-from skyband.kernels.pairs_rivals import read_often
+from skyband.algorithms.pairs.contract import PairStructure
+from skyband.kernels.pairs import run as pairs_run
+from skyband.kernels.pairs import tree as pairs_tree
+from skyband.kernels.pairs.rivals import read_often
 from skyband.kernels.tables import Windows
-from skyband.pair_score import PairDoor, pair_distance, score_tree
 from skyband.schedule import count_windows, in_order_of_end
+from skyband.scores.pair_score import PairDoor, pair_distance, score_tree
 
 NAMES = tuple("uvwxyz")  # of the attributes
 SCORES = {"s1": ("l1", "asc"), "s2": ("l1", "desc"), "s3": ("product", "asc"), "s4": ("product", "desc")}

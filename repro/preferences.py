@@ -2,7 +2,7 @@
 
 A cycle is a slide: r arrivals, then r expirations, then the answers. As in SIGMOD06, queries come to a window that is full
 and every one of them is computed then; only cycles after that are measured, and only the structure
-(`skyband.algorithms.crowd` and `skyband.algorithms.tsl`, without a monitor), in the processor's time.
+(`skyband.algorithms.spatial.crowd` and `skyband.algorithms.spatial.tsl`, without a monitor), in the processor's time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import skyband as sb
 from repro.experiment import Cell, Column, Experiment, Series, walk
 from repro.many import NAMES, rounds
 from repro.points import PointSet
-from skyband.algorithms.crowd import Asked, Crowd, resolution
-from skyband.algorithms.tsl import TSL
-from skyband.kernels import point_grid, pruning
-from skyband.kernels import tsl as tsl_kernel
-from skyband.score import as_tree
+from skyband.algorithms.spatial.crowd import Asked, Crowd, resolution
+from skyband.algorithms.spatial.tsl import TSL
+from skyband.kernels.ranked import pruning
+from skyband.kernels.spatial import point_grid
+from skyband.kernels.spatial import tsl as tsl_kernel
+from skyband.scores.score import as_tree
 
 Structure = Any  # Crowd or TSL
 

@@ -17,10 +17,10 @@ from repro.experiment import Cell, Column, OneQuery, Setting
 from repro.streams import DataSet
 from skyband.algorithms import build, entry
 from skyband.algorithms.contract import Plan, Ranked
-from skyband.algorithms.crowd import Asked, Crowd, resolution
-from skyband.formulas import linear
+from skyband.algorithms.spatial.crowd import Asked, Crowd, resolution
 from skyband.kernels.tables import Panes, Windows
 from skyband.schedule import count_panes, count_windows
+from skyband.scores.formulas import linear
 
 SAMPLES_A_WINDOW = 20
 _TIMED_PIECE = 50_000  # rows handed over at once where time is measured

@@ -11,7 +11,7 @@ index are measured with 50 queries, which cost the same each as 400; figure 11 w
 counted with windows a tenth as long and N/n = 25 as in the paper, 4 queries in each of the 200 iterations. 10⁻³ · 10⁶ /
 (4 · 10⁴) is 0.025; the paper prints 0.25 (and 0.375 for 0.0375). The sensors' readings are another network's. Queries
 begin with the first row, not after b rows. PA drops dominated rows where that pays, and PF holds fewer candidates than the
-paper's (`skyband.algorithms.pruned`).
+paper's (`skyband.algorithms.ranked.pruned`).
 
 PA SA RA: probabilistic, strict and relaxed core; SF RF PF behind SA or RA: the filter; RAPF2: RAPF with b = n/2; CPM/w and
 SNN: TMA and SMA for distances.

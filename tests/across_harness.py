@@ -10,8 +10,8 @@ import numpy as np
 
 from across_reference import Asked, asked, counting, ranked
 from skyband.algorithms import load
-from skyband.algorithms.across import Across, AcrossPlan
-from skyband.kernels.across_tables import ANY_NUMBER, Tuples
+from skyband.algorithms.across.contract import Across, AcrossPlan
+from skyband.kernels.across.tables import ANY_NUMBER, Tuples
 from skyband.kernels.tables import SAME
 from skyband.schedule import count_windows
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from across_harness import AGGREGATES, Sent, expected, feed, made, question
 from across_reference import Asked, counting
 from skyband.algorithms import TABLE
-from skyband.algorithms.across import Across
+from skyband.algorithms.across.contract import Across
 from skyband.errors import QueryError, StateError
-from skyband.kernels import across_lists, sorted_blocks
-from skyband.kernels.across_tables import ANY_NUMBER
+from skyband.kernels.across import lists as across_lists
+from skyband.kernels.across import sorted_blocks
+from skyband.kernels.across.tables import ANY_NUMBER
 
 EXACT = [entry.name for entry in TABLE if entry.family == "across" and entry.exact]
 each_algorithm = pytest.mark.parametrize("name", EXACT)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import skyband as sb
 from across_harness import SELDOM, SENT, Sent, expected, feed, made, question, right, tuples_of, values_with
 from across_reference import counting, ranked
-from skyband.algorithms import correlation
-from skyband.kernels import samples
-from skyband.kernels.across_returns import no_returns
-from skyband.kernels.across_tables import Tuples
+from skyband.algorithms.across import correlation
+from skyband.kernels.across import samples
+from skyband.kernels.across.returns import no_returns
+from skyband.kernels.across.tables import Tuples
 from skyband.results import PRECISION
 
 GUESSING = ("eaa-approximate", "eaa-estimate")

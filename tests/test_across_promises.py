@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import skyband as sb
 from across_harness import SELDOM, SENT, expected, feed, made, question, right, sent_by, values_with
 from skyband.errors import QueryError
-from skyband.kernels import across_instances, across_witness
+from skyband.kernels.across import instances as across_instances
+from skyband.kernels.across import witness as across_witness
 from skyband.results import PRECISION
 
 

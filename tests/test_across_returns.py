@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from across_harness import feed, made, question
-from skyband.kernels import across_instances, samples
-from skyband.kernels.across_promise import GRID, Promises, promise_of, refill
-from skyband.kernels.across_returns import GAPS, LADDER, Returns, class_after, class_of, foresee, gap_of, no_outlook, no_returns
-from skyband.kernels.across_tables import Tuples
+from skyband.kernels.across import instances as across_instances
+from skyband.kernels.across import samples
+from skyband.kernels.across.promise import GRID, Promises, promise_of, refill
+from skyband.kernels.across.returns import GAPS, LADDER, Returns, class_after, class_of, foresee, gap_of, no_outlook, no_returns
+from skyband.kernels.across.tables import Tuples
 
 
 def noted(once: bool, *seen: tuple[int, int]) -> tuple[samples.Sample, Returns]:

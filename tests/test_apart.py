@@ -11,18 +11,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skyband.algorithms.asked import Asked, questions_of
-from skyband.algorithms.coded import codes_of, taken_apart
-from skyband.algorithms.crowd import Crowd
-from skyband.algorithms.extent import Extent
-from skyband.evaluation import evaluate
-from skyband.expression import Call
-from skyband.kernels import grid as grid_kernel
-from skyband.kernels.apart import NEARLY, WHOLE, best_apart, falls_away, no_apart, take_apart
-from skyband.kernels.code import value_of
-from skyband.kernels.code_blocks import values_of, values_of_word
-from skyband.kernels.grid import FIRST, STOP
-from skyband.parser import parse
+from skyband.algorithms.spatial.asked import Asked, questions_of
+from skyband.algorithms.spatial.coded import codes_of, taken_apart
+from skyband.algorithms.spatial.crowd import Crowd
+from skyband.algorithms.spatial.extent import Extent
+from skyband.kernels.spatial import grid as grid_kernel
+from skyband.kernels.spatial.apart import NEARLY, WHOLE, best_apart, falls_away, no_apart, take_apart
+from skyband.kernels.spatial.code import value_of
+from skyband.kernels.spatial.code_blocks import values_of, values_of_word
+from skyband.kernels.spatial.grid import FIRST, STOP
+from skyband.scores.evaluation import evaluate
+from skyband.scores.expression import Call
+from skyband.scores.parser import parse
 from test_code import calls, numbers
 
 NAMES = ("x", "y")

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import __main__ as bench
-from benchmarks import grid, numbers
+from benchmarks import grid, numbers, record
 from benchmarks.figure import Figure
 from benchmarks.measure import Setting
 
@@ -68,3 +68,28 @@ def test_a_rival_whose_window_did_not_fill_is_left_out() -> None:
     (verdict,) = grid.auto_against_best(rows)
     assert (verdict["best"], verdict["left_out"]) == ("strict", ["panes"])
     assert grid.time_of(rows, "strict", "panes") == [] and len(grid.time_of(rows, "auto", "strict")) == 1
+
+
+def test_the_page_of_promises_is_what_stored_results_say() -> None:
+    assert record.PAGE.read_text() == record.page(bench.RESULTS), "write it anew: ./run bench record"
+
+
+def test_the_page_says_what_is_missed_and_what_was_never_measured(tmp_path: Path) -> None:
+    def stored(*found: Figure) -> None:
+        (tmp_path / "points.json").write_text(json.dumps({"figures": [figure.as_json() for figure in found]}))
+
+    stored(
+        Figure("rows", "a yardstick", 2.0, 1.5, "s"), Figure("bytes", "–", 2.0, 1.5, "kB", False), Figure("x", "", 0, 9.0, "s")
+    )
+    page = record.page(tmp_path)
+    assert "1 of 2 promises hold" in page and "Not measured: `./run bench pairs`." in page
+    assert "| rows | a yardstick | ≤ 2 s | 1.5 ✓ |  |" in page and "| bytes |  | ≥ 2 kB | 1.5 ✗ |  |" in page
+    assert "| x |" not in page
+
+
+def test_a_missed_promise_comes_with_its_reason() -> None:
+    """Every one of those that the record holds, and none that is not there any more."""
+    missed = [one for section in record.SECTIONS for one in record.figures(bench.RESULTS / f"{section.file}.json")]
+    missed = [one for one in missed if not one["holds"]]
+    assert all(len(record.reasons(one)) <= 1 for one in missed)
+    assert {why for _, why in record.WHY} == {why for one in missed for why in record.reasons(one)}

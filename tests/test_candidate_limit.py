@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skyband.algorithms.candidate_limit import candidate_limit, least_window, practice_probability, prunes, rank_bound
+from skyband.algorithms.ranked.candidate_limit import candidate_limit, least_window, practice_probability, prunes, rank_bound
 from skyband.errors import QueryError
 
 TABLE_V = """

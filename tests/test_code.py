@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skyband.algorithms.asked import codes_of
-from skyband.evaluation import evaluate
-from skyband.expression import Call, Column, Number, Tree
-from skyband.kernels.code import HIGH, LOW, UNKNOWN, bounds_of, value_of
-from skyband.parser import parse
+from skyband.algorithms.spatial.asked import codes_of
+from skyband.kernels.spatial.code import HIGH, LOW, UNKNOWN, bounds_of, value_of
+from skyband.scores.evaluation import evaluate
+from skyband.scores.expression import Call, Column, Number, Tree
+from skyband.scores.parser import parse
 
 INF = math.inf
 PLACE = {"x": 0, "y": 1}

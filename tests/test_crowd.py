@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 import skyband as sb
 from harness import feed, plan_of
 from skyband.algorithms import build
-from skyband.algorithms import scanned as module
-from skyband.algorithms.candidate_limit import sweeping_pays
 from skyband.algorithms.contract import Ranked
-from skyband.algorithms.crowd import Asked, Crowd
-from skyband.algorithms.pruned import SIGMA
-from skyband.formulas import Distance, Linear
-from skyband.kernels import bands, crowd_index
-from skyband.kernels.pruning import Answers
+from skyband.algorithms.ranked.candidate_limit import sweeping_pays
+from skyband.algorithms.ranked.pruned import SIGMA
+from skyband.algorithms.spatial import scanned as module
+from skyband.algorithms.spatial.crowd import Asked, Crowd
+from skyband.kernels.ranked import bands
+from skyband.kernels.ranked.pruning import Answers
+from skyband.kernels.spatial import crowd_index
+from skyband.scores.formulas import Distance, Linear
 
 ATTRIBUTES = ("x", "y", "z")
 Top = tuple[tuple[float, ...], tuple[int, ...]]  # turned scores, ordinals

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from played import reloaded
-from skyband.algorithms import choose, scanned
+from skyband.algorithms import choose
+from skyband.algorithms.spatial import scanned
 from skyband.lanes import CrowdTimeLane
 
 ROW = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64()), ("tag", pa.int64())])

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import streams
 from benchmarks.streams import real_folder
 from harness import feed, plan_of
-from skyband.algorithms import build, hybrid
-from skyband.algorithms.hybrid import Hybrid
+from skyband.algorithms import build
+from skyband.algorithms.ranked import hybrid
+from skyband.algorithms.ranked.hybrid import Hybrid
 from test_contract import expected
 
 Triple = tuple[int, int, int]

@@ -29,17 +29,19 @@ def copy(tmp_path: Path) -> Path:
     package = tmp_path / "skyband"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     load_kernels(package)
-    (package / "kernels" / "__pycache__" / "best.collect-1.py311.nbi").write_bytes(b"compiled")
+    for folder in (package / "kernels", package / "kernels" / "sap"):
+        (folder / "__pycache__").mkdir(exist_ok=True)
+        (folder / "__pycache__" / "best.collect-1.py311.nbi").write_bytes(b"compiled")
     return package
 
 
 def compiled(package: Path) -> list[str]:
-    return [path.name for path in (package / "kernels" / "__pycache__").glob("*.nbi")]
+    return [path.name for path in (package / "kernels").rglob("__pycache__/*.nbi")]
 
 
 def test_the_cache_lasts_while_no_kernel_changes(copy: Path) -> None:
     load_kernels(copy)
-    assert compiled(copy) == ["best.collect-1.py311.nbi"]
+    assert compiled(copy) == ["best.collect-1.py311.nbi"] * 2
 
 
 def test_a_change_in_any_kernel_empties_the_cache(copy: Path) -> None:
@@ -92,7 +94,7 @@ def test_kernels_of_a_zip_are_cached_by_their_content_whatever_its_path(tmp_path
     shutil.copy(archive, elsewhere)
     said = run_from(elsewhere, kept)
     assert "data loaded" in said and "data saved" not in said
-    (tmp_path / "content" / "skyband" / "kernels" / "panes.py").open("a").write("\n# changed\n")
+    (tmp_path / "content" / "skyband" / "kernels" / "ranked" / "panes.py").open("a").write("\n# changed\n")
     shutil.make_archive(str(elsewhere.with_suffix("")), "zip", tmp_path / "content")
     assert "data saved" in run_from(elsewhere, kept)  # any kernel's change counts: callers are compiled around others
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import skyband as sb
-from skyband.algorithms.asked import resolution
+from skyband.algorithms.spatial.asked import resolution
 from skyband.lanes import CrowdLane
 
 CASES = [

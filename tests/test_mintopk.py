@@ -13,7 +13,7 @@ import skyband as sb
 import streams
 from harness import answers_of, feed, floats, plan_of
 from skyband.algorithms import build
-from skyband.algorithms.mintopk import MinTopK
+from skyband.algorithms.ranked.mintopk import MinTopK
 
 
 @given(drawn=streams.scores(), window=streams.windows(), k=st.integers(1, 25), data=st.data())

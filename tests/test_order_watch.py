@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import kurtosis, mannwhitneyu, norm, pearson3, rankdata
 
 from benchmarks.streams import real_folder
-from skyband.kernels.order_watch import FEWEST, LEVEL, SAMPLE, drift_z, looks_ordered, pulled_in, serial_z
+from skyband.kernels.ranked.order_watch import FEWEST, LEVEL, SAMPLE, drift_z, looks_ordered, pulled_in, serial_z
 
 NAN, INF = math.nan, math.inf
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import skyband as sb
-from skyband.algorithms.pairs import Scoring
-from skyband.algorithms.pairs_arrays import room_for_tail
-from skyband.kernels.pairs_coarse import any_near, coarsen_all, meet_coarsely
-from skyband.kernels.pairs_distance import level_of
-from skyband.kernels.pairs_score import APART, SEARCH, TURN, Scorer, meet
-from skyband.kernels.pairs_state import Tail
-from skyband.pair_score import PairDoor, score_tree
+from skyband.algorithms.pairs.arrays import room_for_tail
+from skyband.algorithms.pairs.contract import Scoring
+from skyband.kernels.pairs.coarse import any_near, coarsen_all, meet_coarsely
+from skyband.kernels.pairs.distance import level_of
+from skyband.kernels.pairs.score import APART, SEARCH, TURN, Scorer, meet
+from skyband.kernels.pairs.state import Tail
+from skyband.scores.pair_score import PairDoor, score_tree
 
 X, Y, Z, U = (f"abs(a.{name} - b.{name})" for name in "xyzu")
 SCORES = (

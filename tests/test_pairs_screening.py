@@ -9,10 +9,10 @@ import pytest
 
 import skyband as sb
 from skyband import threads
-from skyband.algorithms import pairs_screening
-from skyband.algorithms.pairs_skyband import PairSkyband
-from skyband.kernels import pairs_screen
+from skyband.algorithms.pairs import screening as pairs_screening
+from skyband.algorithms.pairs.skyband import PairSkyband
 from skyband.kernels.expression import BLOCK
+from skyband.kernels.pairs import screen as pairs_screen
 from test_pairs_skyband import ODD, feed, made, points_of
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import skyband as sb
-from skyband.algorithms import pairs_skyband
-from skyband.kernels import pairs_boxes
-from skyband.pair_score import PairDoor, score_tree, where_tree
+from skyband.algorithms.pairs import skyband as pairs_skyband
+from skyband.kernels.pairs import boxes as pairs_boxes
+from skyband.scores.pair_score import PairDoor, score_tree, where_tree
 
 X, Y, Z = "abs(a.x - b.x)", "abs(a.y - b.y)", "abs(b.z - a.z)"
 XX, YY = "(a.x - b.x) ** 2", "(b.y - a.y) * (b.y - a.y)"

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from skyband.algorithms import TABLE, build_pairs
-from skyband.algorithms.pairs import PairStructure, Scoring
-from skyband.kernels import pairs_state, pairs_tree
+from skyband.algorithms.pairs.contract import PairStructure, Scoring
+from skyband.kernels.pairs import state as pairs_state
+from skyband.kernels.pairs import tree as pairs_tree
 from skyband.kernels.tables import SAME
-from skyband.pair_score import PairDoor, score_tree, where_tree
 from skyband.schedule import count_windows, in_order_of_end
+from skyband.scores.pair_score import PairDoor, score_tree, where_tree
 
 HERE = Path(__file__).parent
 EXACT = [entry.name for entry in TABLE if entry.family == "pairs" and entry.exact]

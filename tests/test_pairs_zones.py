@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skyband as sb
-from skyband.kernels.pairs_score import meet
-from skyband.kernels.pairs_zones import begin_zone, may_matter, widen
-from skyband.pair_score import PairDoor, score_tree
+from skyband.kernels.pairs.score import meet
+from skyband.kernels.pairs.zones import begin_zone, may_matter, widen
+from skyband.scores.pair_score import PairDoor, score_tree
 
 SCORES = (
     "a.x - b.x",

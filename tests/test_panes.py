@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import streams
 from harness import answers_of, feed, floats, plan_of
 from skyband.algorithms import build
-from skyband.algorithms.panes import TwoStackPanes
-from skyband.kernels import panes as kernel
+from skyband.algorithms.ranked.panes import TwoStackPanes
+from skyband.kernels.ranked import panes as kernel
 
 
 @given(drawn=streams.scores(), window=streams.windows(), k=st.integers(1, 25), data=st.data())

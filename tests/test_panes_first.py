@@ -11,10 +11,10 @@ import skyband as sb
 import streams as drawn
 from harness import answers_of, feed, plan_of
 from skyband.algorithms import build
-from skyband.algorithms.panes_first import LONG, PanesFirst
-from skyband.algorithms.sap import SAP
+from skyband.algorithms.ranked.panes_first import LONG, PanesFirst
+from skyband.algorithms.ranked.sap import SAP
 from skyband.errors import StateError
-from skyband.kernels.pane_tops import FAILURES, REST
+from skyband.kernels.ranked.pane_tops import FAILURES, REST
 from test_sap import policies, queries, streams
 
 Query = tuple[int, int, int]

@@ -17,18 +17,19 @@ from pathlib import Path
 import pytest
 
 import skyband as sb
-from skyband import demo
+from skyband.console import demo
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "skyband"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-COMMAND_LINE = {f"skyband.{name}" for name in ("cli", "demo", "screen", "job_commands", "job_screen", "__main__")}
+COMMAND_LINE = ("skyband.cli", "skyband.console", "skyband.__main__")
 ALGORITHMS_MAY_IMPORT = (
     *("kernels", "algorithms", "query", "window", "changes", "errors", "layout", "state", "threads"),
-    *("formulas", "expression", "evaluation"),  # what a score is
+    *("scores.formulas", "scores.expression", "scores.evaluation"),  # what a score is
 )
+FAMILIES = ("ranked", "spatial", "pairs", "across")
 HEAVY = ("numba", "pyspark", "pandas", "polars", "rich", "typer", "matplotlib", "scipy")
 
 
@@ -47,18 +48,14 @@ def imports_of(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def within(name: str, package: str) -> bool:
-    return name == package or name.startswith(package + ".")
+def within(name: str, *packages: str) -> bool:
+    return any(name == package or name.startswith(package + ".") for package in packages)
 
 
 def offences(path: Path, allowed: tuple[str, ...]) -> list[str]:
     """skyband modules that `path` imports outside the `allowed` parts of the package."""
     roots = tuple(f"skyband.{part}" for part in allowed)
-    return [
-        name
-        for name in imports_of(path)
-        if within(name, "skyband") and name != "skyband" and not any(within(name, root) for root in roots)
-    ]
+    return [name for name in imports_of(path) if within(name, "skyband") and name != "skyband" and not within(name, *roots)]
 
 
 # -- the import rule -------------------------------------------------------------------------------------------
@@ -74,16 +71,15 @@ def test_only_kernels_import_numba_and_only_spark_imports_pyspark(path: Path) ->
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_only_the_command_line_imports_rich_and_typer(path: Path) -> None:
-    if name_of(path) not in COMMAND_LINE:
+    if not within(name_of(path), *COMMAND_LINE):
         assert not [name for name in imports_of(path) if within(name, "rich") or within(name, "typer")]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_below_imports_what_stands_on_top(path: Path) -> None:
-    if name_of(path) in COMMAND_LINE or within(name_of(path), "skyband.spark"):
-        return
     on_top = (*COMMAND_LINE, "skyband.spark")
-    assert not [name for name in imports_of(path) if any(within(name, top) for top in on_top)]
+    if not within(name_of(path), *on_top):
+        assert not [name for name in imports_of(path) if within(name, *on_top)]
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").rglob("*.py")), ids=name_of)
@@ -100,9 +96,10 @@ def test_algorithms_import_only_what_the_design_allows(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in MODULES if not within(name_of(path), "skyband.algorithms")], ids=name_of)
 def test_algorithms_are_known_only_through_the_table_and_the_contract(path: Path) -> None:
     modules = {name_of(path) for path in (PACKAGE / "algorithms").rglob("*.py")}
-    contracts = (".contract", ".asked", ".crowd", ".crowd_time", ".thresholds", ".pairs", ".across")
-    known = {f"skyband.algorithms{part}" for part in ("", ".choose", *contracts)}
-    assert not (set(imports_of(path)) & modules) - known
+    contracts = {name for name in modules if name.endswith(".contract")}
+    of_many = {f"skyband.algorithms.spatial.{name}" for name in ("asked", "crowd", "crowd_time", "thresholds")}
+    imported = {name for name in imports_of(path) if name in modules and name.rpartition(".")[2] not in FAMILIES}
+    assert not imported - {"skyband.algorithms", "skyband.algorithms.choose"} - contracts - of_many
 
 
 def test_the_rule_sees_an_import_inside_a_function(tmp_path: Path) -> None:
@@ -222,7 +219,7 @@ def test_demos_check_notices_a_wrong_answer() -> None:
 def test_a_demo_whose_check_fails_leaves_with_code_1() -> None:
     wrong = "demo.last_window = lambda *_, real=demo.last_window: (lambda end, *rest: (end, rest[0][1:], *rest[1:]))(*real(*_))"
     argv = "['skyband', 'demo', '--embedded', '--rows', '20000']"
-    code = f"import sys; from skyband import cli, demo; {wrong}; sys.argv = {argv}; cli.main()"
+    code = f"import sys; from skyband import cli; from skyband.console import demo; {wrong}; sys.argv = {argv}; cli.main()"
     result = python("-c", code, code=1)
     assert "rows differ" in result.stdout and "Traceback" not in result.stderr
 

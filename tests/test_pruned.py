@@ -16,15 +16,15 @@ import skyband as sb
 import streams
 from harness import answers_of, feed, plan_of
 from skyband.algorithms import build
-from skyband.algorithms.arena import Band, check_band, held, pruners, with_room
 from skyband.algorithms.contract import Plan, Ranked
-from skyband.algorithms.crowd import Asked, Crowd
-from skyband.algorithms.extent import Extent
-from skyband.algorithms.pruned import Pruned
+from skyband.algorithms.ranked.arena import Band, check_band, held, pruners, with_room
+from skyband.algorithms.ranked.pruned import Pruned
+from skyband.algorithms.spatial.crowd import Asked, Crowd
+from skyband.algorithms.spatial.extent import Extent
 from skyband.errors import QueryError
-from skyband.kernels import bands
-from skyband.kernels import pruning as kernel
-from skyband.kernels.crowd_index import MARGIN
+from skyband.kernels.ranked import bands
+from skyband.kernels.ranked import pruning as kernel
+from skyband.kernels.spatial.crowd_index import MARGIN
 from skyband.schedule import count_windows
 
 EXACT_CORES, FILTERS = ("strict", "relaxed"), ("strict", "relaxed", "probabilistic")

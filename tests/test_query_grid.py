@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skyband.algorithms.asked import codes_of
-from skyband.kernels.grid import Grid, cell_of, cells_of, empty_grid, forget, room
-from skyband.kernels.query_grid import best_in_cell, monitor
-from skyband.kernels.questions import BLOCK, DISTANCE_L1, DISTANCE_L2, LINEAR, Questions, score_of, scores_of
-from skyband.kernels.screening import largest_of, passing, set_screen
-from skyband.score import Distance, Linear, bind, distance, linear
+from skyband.algorithms.spatial.asked import codes_of
+from skyband.kernels.spatial.grid import Grid, cell_of, cells_of, empty_grid, forget, room
+from skyband.kernels.spatial.query_grid import best_in_cell, monitor
+from skyband.kernels.spatial.questions import BLOCK, DISTANCE_L1, DISTANCE_L2, LINEAR, Questions, score_of, scores_of
+from skyband.kernels.spatial.screening import largest_of, passing, set_screen
+from skyband.scores.score import Distance, Linear, bind, distance, linear
 
 INF, NAN = math.inf, math.nan
 KINDS = {"l2": DISTANCE_L2, "l1": DISTANCE_L1}

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import skyband as sb
-from skyband.algorithms.asked import Asked
-from skyband.algorithms.crowd import Crowd
-from skyband.algorithms.thresholds import Thresholds
-from skyband.expression import Call
-from skyband.kernels.grid import WORD_BITS, Grid
-from skyband.score import as_tree
+from skyband.algorithms.spatial.asked import Asked
+from skyband.algorithms.spatial.crowd import Crowd
+from skyband.algorithms.spatial.thresholds import Thresholds
+from skyband.kernels.spatial.grid import WORD_BITS, Grid
+from skyband.scores.expression import Call
+from skyband.scores.score import as_tree
 
 GENERATOR = np.random.default_rng(3)
 COUNTS = [1, 2, WORD_BITS - 1, WORD_BITS, WORD_BITS + 1, 2 * WORD_BITS + 5]

@@ -16,8 +16,8 @@ from repro.many import rounds
 from repro.plot import picture
 from repro.points import PointSet
 from repro.preferences import FULL, QUICK, Effort, Preferences, Setting, age, begin_full, cost, held, refused
-from skyband.algorithms.tsl import TSL
-from skyband.kernels import tsl as kernel
+from skyband.algorithms.spatial.tsl import TSL
+from skyband.kernels.spatial import tsl as kernel
 
 UNIFORM = PointSet("uniform", "uniform", 300)
 SMALL = Setting(UNIFORM, "sma", k=3, size=300, arrivals=30, queries=4, attributes=3)
@@ -60,7 +60,7 @@ def held_rows(structure: preferences.Structure, q: int) -> list[int]:
     if isinstance(structure, TSL):
         begin = structure.views.marks[q, kernel.BEGIN]
         return structure.views.ordinal[begin : begin + structure.candidates(q)].tolist()
-    from skyband.algorithms.arena import held as band
+    from skyband.algorithms.ranked.arena import held as band
 
     return band(structure.state, 2 * q).ordinal.tolist()
 

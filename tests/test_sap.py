@@ -15,13 +15,13 @@ import skyband as sb
 from harness import answers_of, feed, plan_of
 from skyband.algorithms import build
 from skyband.algorithms.contract import Plan, Ranked
-from skyband.algorithms.sap import SAP
+from skyband.algorithms.ranked.sap import SAP
 from skyband.errors import QueryError
-from skyband.kernels import sap_state as at
-from skyband.kernels.sap_front import newer_best
-from skyband.kernels.sap_partition import largest_length, unit_length
-from skyband.kernels.sap_ranksum import critical_values, eta_of, evaluate, largest_accepted, rank_sum, zeta_max, zeta_star
-from skyband.kernels.sap_savl import begin_build, consume, heap_of, insert_sorted, pop_top, push, stacks_of
+from skyband.kernels.sap import state as at
+from skyband.kernels.sap.front import newer_best
+from skyband.kernels.sap.partition import largest_length, unit_length
+from skyband.kernels.sap.ranksum import critical_values, eta_of, evaluate, largest_accepted, rank_sum, zeta_max, zeta_star
+from skyband.kernels.sap.savl import begin_build, consume, heap_of, insert_sorted, pop_top, push, stacks_of
 from skyband.kernels.tables import SAME, Windows
 
 SHAPES = {

@@ -19,13 +19,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skyband.binding import Columns
 from skyband.errors import QueryError, SchemaError, StateError
-from skyband.evaluation import compiled, compute, evaluate
-from skyband.expression import ARITY, DEEPEST, FUNCTIONS, Call, Column, Number, Tree
 from skyband.kernels.expression import BLOCK
-from skyband.parser import parse
-from skyband.score import (
+from skyband.scores.binding import Columns
+from skyband.scores.evaluation import compiled, compute, evaluate
+from skyband.scores.expression import ARITY, DEEPEST, FUNCTIONS, Call, Column, Number, Tree
+from skyband.scores.parser import parse
+from skyband.scores.score import (
     Distance,
     Linear,
     Product,
@@ -817,7 +817,7 @@ def run_python(code: str, **environment: str) -> str:
 def test_parsing_and_binding_load_no_numba_and_a_bare_column_needs_none() -> None:
     code = """
 import sys, pyarrow as pa
-from skyband.score import bind, linear
+from skyband.scores.score import bind, linear
 table = pa.table({"x": [1.0, 2.0]})
 bind("x + 1", table.schema), linear({"x": 2})
 print(bind("x", table.schema).evaluate(table).tolist(), "numba" in sys.modules)
@@ -828,7 +828,7 @@ print(bind("x", table.schema).evaluate(table).tolist(), "numba" in sys.modules)
 def test_expressions_work_with_compilation_switched_off() -> None:
     code = """
 import pyarrow as pa
-from skyband.score import bind
+from skyband.scores.score import bind
 table = pa.table({"x": [1.0, None, 3.0]})
 print(bind("where(x > 2, x ** 0.5, -x)", table.schema).evaluate(table).tolist())
 """

@@ -11,9 +11,9 @@ import skyband as sb
 from harness import Answer, answers_of, feed, plan_of
 from skyband.algorithms import build
 from skyband.algorithms.contract import Plan
-from skyband.algorithms.shared import SharedViews
-from skyband.kernels.ladder import LEAF, TAKEN
+from skyband.algorithms.ranked.shared import SharedViews
 from skyband.kernels.live import live_rows
+from skyband.kernels.ranked.ladder import LEAF, TAKEN
 from skyband.kernels.tables import SAME, Ceilings, Windows
 from skyband.schedule import all_count_windows, count_windows, in_order_of_end
 

@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skyband as sb
-from skyband.algorithms.arena import held
-from skyband.algorithms.crowd import Asked, Crowd, resolution
-from skyband.algorithms.tsl import TSL
+from skyband.algorithms.ranked.arena import held
+from skyband.algorithms.spatial.crowd import Asked, Crowd, resolution
+from skyband.algorithms.spatial.tsl import TSL
 from skyband.changes import Emitted
-from skyband.formulas import Distance, Linear
-from skyband.kernels import bands, point_grid, pruning
 from skyband.kernels.emission import CHANGES, emit
-from skyband.kernels.grid import cells_in, empty_grid
-from skyband.kernels.points import add_points, drop_points, empty_points
-from skyband.kernels.questions import scores_of
+from skyband.kernels.ranked import bands, pruning
+from skyband.kernels.spatial import point_grid
+from skyband.kernels.spatial.grid import cells_in, empty_grid
+from skyband.kernels.spatial.points import add_points, drop_points, empty_points
+from skyband.kernels.spatial.questions import scores_of
+from skyband.scores.formulas import Distance, Linear
 
 EXAMPLE = [3.0, 1.0, 2.0, 7.0, 5.0, 9.0, 4.0, 7.5, 6.0, 11.0, 10.0]  # scores of TODS15's figure 1, smaller is better
 
@@ -120,7 +121,7 @@ def scores(draw: st.DrawFn, attributes: str) -> Linear | Distance:
 
 @given(data=st.data())
 def test_the_search_finds_the_best_rows_of_any_part_of_the_window(data: st.DataObject) -> None:
-    from skyband.algorithms.asked import questions_of
+    from skyband.algorithms.spatial.asked import questions_of
 
     attributes = "abc"[: data.draw(st.integers(1, 3))]
     count = data.draw(st.integers(0, 25))
@@ -147,7 +148,7 @@ def test_the_search_finds_the_best_rows_of_any_part_of_the_window(data: st.DataO
 
 @pytest.mark.parametrize("wanted", [point_grid.FEW, point_grid.FEW + 1, 700, 2999])
 def test_a_search_for_many_rows_finds_them_in_order(wanted: int) -> None:
-    from skyband.algorithms.asked import questions_of
+    from skyband.algorithms.spatial.asked import questions_of
 
     rows = np.random.default_rng(wanted).integers(0, 40, (2, 3000)) / 40  # many are alike
     questions = questions_of([Asked(sb.linear({"x": 1.0, "y": 0.5}), "desc", 1, 3000, 1, "sma")], ("x", "y"))

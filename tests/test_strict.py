@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import streams
 from harness import answers_of, feed, floats, plan_of
 from skyband.algorithms import build
-from skyband.algorithms.strict import Strict
+from skyband.algorithms.ranked.strict import Strict
 
 triples = st.tuples(streams.windows(), st.integers(1, 25)).map(lambda drawn: (*drawn[0], drawn[1]))
 

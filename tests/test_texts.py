@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skyband as sb
-from skyband.expression import Text
-from skyband.parser import parse
+from skyband.scores.expression import Text
+from skyband.scores.parser import parse
 
 Row = dict[str, Any]
 VENUES = ["NYSE", "LSE", "it's", "", "ü"]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import skyband as sb
 from harness import feed, plan_of
 from skyband import threads
-from skyband.algorithms import build, shared_parts
-from skyband.algorithms.shared_parts import SharedParts, parts_for
+from skyband.algorithms import build
+from skyband.algorithms.ranked import shared_parts
+from skyband.algorithms.ranked.shared_parts import SharedParts, parts_for
 from test_shared import MIXED, SCORES, STREAMS, Query, by_end, queries
 
 

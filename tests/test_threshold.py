@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import skyband as sb
 from played import batch_of, events_of, plain_events, reference_top, reloaded, top_of
 from reference import Asked, Reference, Row
-from skyband.algorithms import choose, thresholds
+from skyband.algorithms import choose
+from skyband.algorithms.spatial import thresholds
 
 values = st.sampled_from([0.0, 1.0, 2.0, 3.0, -1.0, math.inf, -math.inf, math.nan, None])
 ENDLESS = 10**9

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from played import events_of, reloaded, top_of
-from skyband.algorithms.asked import Asked
-from skyband.algorithms.tsl import TSL, most_rows
-from skyband.expression import Call
-from skyband.formulas import Linear
-from skyband.kernels import sorted_lists
-from skyband.kernels import tsl as kernel
-from skyband.kernels.pruning import Answers
-from skyband.score import as_tree
+from skyband.algorithms.spatial.asked import Asked
+from skyband.algorithms.spatial.tsl import TSL, most_rows
+from skyband.kernels.ranked.pruning import Answers
+from skyband.kernels.spatial import sorted_lists
+from skyband.kernels.spatial import tsl as kernel
+from skyband.scores.expression import Call
+from skyband.scores.formulas import Linear
+from skyband.scores.score import as_tree
 from test_crowd import ATTRIBUTES, Watched, batches, turned
 from test_many_queries import Question, come_and_go
 

@@ -12,9 +12,9 @@ from skyband.algorithms import algorithms
 from skyband.changes import fold
 from skyband.errors import QueryError, SchemaError, SkybandError, StateError
 from skyband.monitor import Monitor
-from skyband.pair_score import pair_distance
 from skyband.query import Threshold, TopK, TopKPairs
-from skyband.score import distance, linear, product
+from skyband.scores.pair_score import pair_distance
+from skyband.scores.score import distance, linear, product
 from skyband.window import CountWindow, TimeWindow
 
 __version__ = "0.1.0"

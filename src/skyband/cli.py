@@ -78,13 +78,13 @@ def demo(
     """Three standing questions on a day of generated trades, streamed through Spark, every answer checked at the end."""
     if not embedded:
         _need_spark()
-        from skyband.job_commands import play_demo
+        from skyband.console.jobs import play_demo
 
         raise typer.Exit(play_demo(rows or 100_000, seconds, seed, as_json))
     from rich.console import Console
 
-    from skyband import demo as play
-    from skyband.screen import JsonScreen, LiveScreen, PlainScreen
+    from skyband.console import demo as play
+    from skyband.console.screen import JsonScreen, LiveScreen, PlainScreen
 
     console = Console(highlight=False)
     watched = console.is_terminal and not as_json
@@ -110,8 +110,8 @@ def run(
 ) -> None:
     """Answer the queries of a job file over a stream, on Spark. Ctrl-C ends it; its checkpoint goes on from there."""
     _need_spark()
-    from skyband.job_commands import show_plan, watch
-    from skyband.spark.job import read_job
+    from skyband.console.jobs import show_plan, watch
+    from skyband.spark.jobs.job import read_job
 
     described = read_job(job)
     if metrics is not None:
@@ -130,7 +130,7 @@ def _need_spark() -> None:
 @app.command()
 def algorithms(as_json: Json = False) -> None:
     """Every algorithm: what it is called, where it was published, what it can do."""
-    from skyband.screen import write_json
+    from skyband.console.screen import write_json
 
     rows = skyband.algorithms().to_pylist()
     if as_json:

@@ -27,7 +27,7 @@ from skyband.lanes import NEVER, Lane, Place, Rows, late_for_all
 from skyband.query import Query, TopK
 from skyband.results import Part, ResultTable, top_table, with_bounds
 from skyband.rows import RowStore, united
-from skyband.score import BoundScore
+from skyband.scores.score import BoundScore
 from skyband.seating import bind_place, deleting, place, seat
 from skyband.stats import stats_of_seated, stats_of_waiting
 from skyband.window import CountWindow, Duration, lateness_of

@@ -18,7 +18,7 @@ from skyband.asking import (
     window_to_json,
 )
 from skyband.errors import QueryError
-from skyband.pair_score import PairDistance, PairDoor, PairScore, PairWhere, score_tree, where_tree
+from skyband.scores.pair_score import PairDistance, PairDoor, PairScore, PairWhere, score_tree, where_tree
 from skyband.window import Window
 
 

@@ -21,10 +21,10 @@ from skyband.asking import (
     window_to_json,
 )
 from skyband.errors import QueryError
-from skyband.expression import chooses
-from skyband.formulas import Distance, Linear
 from skyband.pairs_query import TopKPairs
-from skyband.score import Score, as_tree, check_score, check_where, score_from_json, score_to_json, where_key
+from skyband.scores.expression import chooses
+from skyband.scores.formulas import Distance, Linear
+from skyband.scores.score import Score, as_tree, check_score, check_where, score_from_json, score_to_json, where_key
 from skyband.window import CountWindow, Window
 
 __all__ = ["EMISSIONS", "ORDERS", "Query", "RankedQuery", "Threshold", "TopK", "TopKAcross", "TopKPairs", "query_from_json"]

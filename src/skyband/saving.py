@@ -19,7 +19,7 @@ from skyband.lanes import KINDS
 from skyband.layout import Layout, check, extents_of, fields, reading
 from skyband.query import Query, query_from_json
 from skyband.rows import RowStore
-from skyband.score import BoundScore
+from skyband.scores.score import BoundScore
 from skyband.seating import bind_place
 from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
 

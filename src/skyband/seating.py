@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from skyband.across_query import TopKAcross
 from skyband.algorithms import TABLE, entry, load, settled, with_error
-from skyband.binding import check_tree
 from skyband.clock import Clock
 from skyband.errors import QueryError
 from skyband.gathering import gathered
@@ -30,9 +29,10 @@ from skyband.lanes import (
     crowd_lane,
     in_scores_lane,
 )
-from skyband.pair_score import bare
 from skyband.query import Query, Threshold, TopK, TopKPairs
-from skyband.score import BoundScore, as_tree, bind, bind_where, score_key, where_key
+from skyband.scores.binding import check_tree
+from skyband.scores.pair_score import bare
+from skyband.scores.score import BoundScore, as_tree, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
 
 

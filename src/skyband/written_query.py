@@ -17,9 +17,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from skyband.errors import QueryError, SkybandError
-from skyband.pair_score import PairDistance
 from skyband.query import Query, Threshold, TopK, TopKAcross, TopKPairs
-from skyband.score import Score, distance, linear, product
+from skyband.scores.pair_score import PairDistance
+from skyband.scores.score import Score, distance, linear, product
 from skyband.window import CountWindow, TimeWindow, Window
 
 KINDS: dict[str, type[Query]] = {"TopK": TopK, "Threshold": Threshold, "TopKPairs": TopKPairs, "TopKAcross": TopKAcross}

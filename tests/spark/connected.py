@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 import skyband as sb
 import skyband.spark as sks
 from skyband.errors import SkybandError
-from skyband.spark.job import read_job
+from skyband.spark.jobs.job import read_job
+from skyband.spark.jobs.running import run_job
 from skyband.spark.progress import observed
-from skyband.spark.run_job import run_job
 
 
 def main(folder: Path, archive: str) -> None:

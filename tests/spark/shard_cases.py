@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from skyband.errors import SchemaError
-from skyband.score import bind, bind_where
+from skyband.scores.score import bind, bind_where
 from skyband.spark.plan import Plan, make_request
 
 SCHEMA = pa.schema(

@@ -20,10 +20,10 @@ from shipped import zipped
 
 import skyband.spark as sks
 from skyband.errors import SkybandError
-from skyband.spark.job import read_job
-from skyband.spark.job_file import JobError
+from skyband.spark.jobs.file import JobError
+from skyband.spark.jobs.job import read_job
+from skyband.spark.jobs.running import run_job
 from skyband.spark.progress import observed
-from skyband.spark.run_job import run_job
 
 ROOT = Path(connected.__file__).resolve().parents[2]
 

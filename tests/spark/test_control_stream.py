@@ -23,10 +23,10 @@ from test_job import Notes
 import skyband as sb
 import skyband.spark as sks
 from skyband.errors import QueryError, SchemaError
-from skyband.spark.job import read_job
-from skyband.spark.job_file import JobError
-from skyband.spark.job_words import describe
-from skyband.spark.run_job import run_job
+from skyband.spark.jobs.file import JobError
+from skyband.spark.jobs.job import read_job
+from skyband.spark.jobs.running import run_job
+from skyband.spark.jobs.words import describe
 
 START = datetime(2024, 1, 1)
 

@@ -24,16 +24,16 @@ from pyspark.sql import Observation, SparkSession
 
 import skyband as sb
 import skyband.spark as sks
-from skyband.job_screen import closing
-from skyband.job_screen import lines as lines_of
-from skyband.spark.board import Board
-from skyband.spark.job import Job, read_job
-from skyband.spark.job_checks import MARKS
-from skyband.spark.job_file import JobError
-from skyband.spark.job_source import BAD, _from_json
+from skyband.console.job_screen import closing
+from skyband.console.job_screen import lines as lines_of
+from skyband.spark.jobs.board import Board
+from skyband.spark.jobs.checks import MARKS
+from skyband.spark.jobs.file import JobError
+from skyband.spark.jobs.job import Job, read_job
+from skyband.spark.jobs.running import _in_short, _spread_as_before, run_job
+from skyband.spark.jobs.source import BAD, _from_json
 from skyband.spark.marks import written_marks
 from skyband.spark.progress import Figures
-from skyband.spark.run_job import _in_short, _spread_as_before, run_job
 from skyband.state import FORMAT
 
 ROOT = Path(__file__).resolve().parents[2]

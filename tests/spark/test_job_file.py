@@ -19,14 +19,14 @@ from rich.console import Console
 
 import skyband as sb
 from skyband import cli
-from skyband.job_screen import PlainJobScreen
-from skyband.spark.board import Board, rows_of
-from skyband.spark.job import read_job
-from skyband.spark.job_checks import check_surroundings, session_settings
-from skyband.spark.job_columns import check_columns
-from skyband.spark.job_file import JobError
-from skyband.spark.job_words import describe
-from skyband.spark.toml_lines import Lines
+from skyband.console.job_screen import PlainJobScreen
+from skyband.spark.jobs.board import Board, rows_of
+from skyband.spark.jobs.checks import check_surroundings, session_settings
+from skyband.spark.jobs.columns import check_columns
+from skyband.spark.jobs.file import JobError
+from skyband.spark.jobs.job import read_job
+from skyband.spark.jobs.toml_lines import Lines
+from skyband.spark.jobs.words import describe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -195,7 +195,7 @@ def test_a_slip_costs_one_line_and_exit_code_2(
 def test_dry_run_says_the_plan_without_starting_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("skyband.spark.run_job.session", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.setattr("skyband.spark.jobs.running.session", lambda *_, **__: pytest.fail("Spark was started"))
     file = str(job_file(tmp_path))
     assert run_cli(monkeypatch, "run", file, "--dry-run", "--json") == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -311,7 +311,7 @@ def test_lines_of_results_name_pairs_and_objects_and_lose_no_column(capsys: pyte
 
 def test_a_signal_that_comes_while_its_flag_is_waited_for_is_heard() -> None:
     """Thousands of waits, each interrupted at another place: a lock in the flag would sooner or later be held."""
-    from skyband.job_commands import Interruption
+    from skyband.console.jobs import Interruption
 
     for number in range(300):
         with Interruption() as stop:

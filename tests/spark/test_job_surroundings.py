@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from jobs import job_file
 
-from skyband.spark.job import Job, read_job
-from skyband.spark.job_checks import check_surroundings
-from skyband.spark.job_columns import check_columns
-from skyband.spark.job_file import JobError
+from skyband.spark.jobs.checks import check_surroundings
+from skyband.spark.jobs.columns import check_columns
+from skyband.spark.jobs.file import JobError
+from skyband.spark.jobs.job import Job, read_job
 
 
 def test_a_source_that_is_not_there_is_an_error(tmp_path: Path) -> None:

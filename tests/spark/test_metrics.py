@@ -27,10 +27,10 @@ from pyspark.sql import Row, SparkSession
 import skyband as sb
 import skyband.spark as sks
 from skyband.spark import progress as progress_module
-from skyband.spark.job import read_job
-from skyband.spark.job_file import JobError
+from skyband.spark.jobs.file import JobError
+from skyband.spark.jobs.job import read_job
+from skyband.spark.jobs.running import run_job
 from skyband.spark.progress import Figures, after
-from skyband.spark.run_job import run_job
 from skyband.spark.tallies import BY_QUERY, Emitted, Told, heard, heard_together, tell
 from skyband.spark.watching import latency as latency_module
 from skyband.spark.watching.endpoint import Endpoint

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from skyband.algorithms.contract import Plan, Ranked
-    from skyband.algorithms.pairs import PairStructure, Scoring
+    from skyband.algorithms.pairs.contract import PairStructure, Scoring
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Entry:
     windows: str  # kinds of windows it can keep
     deletions: bool
     needs: str  # what a query must bring
-    home: str  # "module:Class" below skyband.algorithms
+    home: str  # "module:Class" in the folder of its family
     options: Mapping[str, Any] = field(default_factory=dict)
     settable: tuple[str, ...] = ()  # options a query may give
     home_over_time: str = ""  # the same for windows of time, where it is another
@@ -119,17 +119,17 @@ TABLE: tuple[Entry, ...] = (
     _TSL,
     _spatial("cpm", "TODS15 2 (CPM/w)", "tma", "a distance score"),
     _spatial("snn", "TODS15 2 (SNN)", "sma", "a distance score"),
-    _across("across-oracle", "definition", "across_oracle:AcrossOracle"),
+    _across("across-oracle", "definition", "oracle:AcrossOracle"),
     _across("sla", "CIKM09 3.1", "sla:SortedLists"),
     _across("eaa", "CIKM09 3.2", "eaa:Instances"),
     _across("eaa-approximate", "CIKM09 4 (aim)", "promised:PromisedInstances", exact=False, settable=("memory",)),
     _across("eaa-estimate", "CIKM09 4", "estimated:EstimatedInstances", exact=False, settable=("margin",)),
-    _pairs("pairs-oracle", "definition", "pairs_oracle:PairOracle"),
-    _pairs("scase", "ICDE12 V-A (SCase)", "pairs_skyband:PairSkyband", access="scan"),
-    _pairs("pairs-ta", "ICDE12 V-B (TA)", "pairs_skyband:PairSkyband", "a pair distance", access="boxes"),
-    _pairs("pairs-basic", "ICDE12 VI-D (basic)", "pairs_rivals:Basic"),
-    _pairs("pairs-naive", "ICDE12 VI-B (naive)", "pairs_naive:PairNaive"),
-    _pairs("supreme", "ICDE12 VI-B (scores only, no answers)", "pairs_rivals:Supreme", exact=False),
+    _pairs("pairs-oracle", "definition", "oracle:PairOracle"),
+    _pairs("scase", "ICDE12 V-A (SCase)", "skyband:PairSkyband", access="scan"),
+    _pairs("pairs-ta", "ICDE12 V-B (TA)", "skyband:PairSkyband", "a pair distance", access="boxes"),
+    _pairs("pairs-basic", "ICDE12 VI-D (basic)", "rivals:Basic"),
+    _pairs("pairs-naive", "ICDE12 VI-B (naive)", "naive:PairNaive"),
+    _pairs("supreme", "ICDE12 VI-B (scores only, no answers)", "rivals:Supreme", exact=False),
 )
 
 _BY_NAME = {entry.name: entry for entry in TABLE}
@@ -213,7 +213,7 @@ def check(text: str, k: int, rows: int | None, error: float) -> None:
     if named is not None and named.windows == "count" and rows is None:
         raise QueryError(f"{text!r} needs a window of a known number of rows: use CountWindow, or another algorithm")
     if named is not None and rows is not None and "buffer" in options:
-        from skyband.algorithms.pruned import buffer_of
+        from skyband.algorithms.ranked.pruned import buffer_of
 
         buffer_of(rows, options["buffer"])
     if error == 0:
@@ -227,7 +227,7 @@ def check(text: str, k: int, rows: int | None, error: float) -> None:
         )
     if rows is None:
         raise QueryError(f"error={error!r} needs a window of a known number of rows: use CountWindow, or leave error at 0")
-    from skyband.algorithms.candidate_limit import least_window, prunes
+    from skyband.algorithms.ranked.candidate_limit import least_window, prunes
 
     if not prunes(min(k, rows), rows, error):
         raise QueryError(
@@ -267,9 +267,8 @@ def with_error(text: str, error: float) -> str:
 
 def load(name: str, *, over_time: bool = False) -> type[Ranked]:
     """The class behind a row."""
-    home = entry(name).home_over_time if over_time else entry(name).home
-    module, _, cls = home.partition(":")
-    found: type[Ranked] = getattr(import_module(f"skyband.algorithms.{module}"), cls)
+    named = entry(name)
+    found: type[Ranked] = _found(named, named.home_over_time if over_time else named.home)
     return found
 
 
@@ -282,9 +281,13 @@ def build(name: str, plan: Plan, **options: Any) -> Ranked:
 def build_pairs(name: str, scoring: Scoring, **options: Any) -> PairStructure:
     """A fresh structure of the algorithm `name` for a pair score."""
     named = entry(name)
-    module, _, cls = named.home.partition(":")
-    made: PairStructure = getattr(import_module(f"skyband.algorithms.{module}"), cls)(scoring, **{**named.options, **options})
+    made: PairStructure = _found(named, named.home)(scoring, **{**named.options, **options})
     return made
+
+
+def _found(named: Entry, home: str) -> Any:
+    module, _, cls = home.partition(":")
+    return getattr(import_module(f"skyband.algorithms.{named.family}.{module}"), cls)
 
 
 def algorithms() -> pa.Table:

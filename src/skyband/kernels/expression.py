@@ -6,7 +6,7 @@ which moves on with every block, or a register (a constant repeated, or somethin
 A block of rows runs through all steps before the next one begins, so registers stay in the fastest cache and
 columns are read where they lie, without a copy.
 
-Unknown (NaN) in, unknown out; see `skyband.evaluation` for the rules, and for the same arithmetic in NumPy.
+Unknown (NaN) in, unknown out; see `skyband.scores.evaluation` for the rules, and for the same arithmetic in NumPy.
 exp, log, log1p, sin, cos and pow are the C library's, called for one number at a time, as Python's `math`
 does: a vectorized variant could differ in the last bit.
 """

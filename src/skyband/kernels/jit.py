@@ -3,7 +3,7 @@
 Compiled once and cached on disk; the GIL is released; arithmetic is IEEE (no fastmath), because NaN
 and ties decide results; division by zero gives inf or NaN as in NumPy.
 
-The cache lies beside the source, or where NUMBA_CACHE_DIR says. Where neither the package folder nor the
+The cache lies beside each source, or where NUMBA_CACHE_DIR says. Where neither the package folder nor the
 user's cache folder can be written, a private folder under the temporary directory is used.
 
 From a zip file, as a cluster's workers are sent it, the cache lies where NUMBA_CACHE_DIR says, or else in the user's cache
@@ -15,8 +15,9 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -27,26 +28,36 @@ from numba.extending import intrinsic
 from skyband.kernels.compiled_once import CompiledOnce
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_CACHE = "__pycache__"
 
 
 def _content() -> str:
     """The content of all kernels, in short."""
-    sources = [file for file in resources.files(__package__).iterdir() if file.name.endswith(".py")]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(sources, key=lambda file: file.name))).hexdigest()
+    return hashlib.sha256(b"".join(_sources(resources.files(__package__)))).hexdigest()
+
+
+def _sources(folder: Traversable) -> Iterator[bytes]:
+    """The sources in a folder, which may be part of a zip file, and below it, in the order of their names."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".py"):
+            yield entry.read_bytes()
+        elif entry.is_dir() and entry.name != _CACHE:
+            yield from _sources(entry)
 
 
 def _forget_stale_cache() -> None:
-    """Empty the cache beside the sources when any kernel's source has changed.
+    """Empty the caches beside the sources when any kernel's source has changed.
 
     Numba looks only at the file of the function it loads, not at those of the kernels compiled into it: after an
     edit elsewhere, a caller would go on with the old code.
     """
-    cache, content = Path(__file__).parent / "__pycache__", _CONTENT
+    folder, content = Path(__file__).parent, _CONTENT
+    cache = folder / _CACHE
     stamp = cache / "kernels.sha256"
     try:
         if stamp.exists() and stamp.read_text() == content:
             return
-        for compiled in (*cache.glob("*.nbi"), *cache.glob("*.nbc")):
+        for compiled in (*folder.rglob(f"{_CACHE}/*.nbi"), *folder.rglob(f"{_CACHE}/*.nbc")):
             compiled.unlink(missing_ok=True)
         cache.mkdir(exist_ok=True)
         beside = cache / f"kernels.{os.getpid()}.part"
@@ -65,7 +76,7 @@ _FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 class ByContent:
-    """Where numba keeps a zipped kernel: its name and line within a folder for this content of all kernels."""
+    """Where numba keeps a zipped kernel: by name and line, in a folder of its module below one for this content of all."""
 
     def __init__(self, line: int, folder: Path) -> None:
         self.line, self.folder = line, folder
@@ -75,7 +86,7 @@ class ByContent:
         """The first folder that can be written; None, and numba does not cache, where there is none."""
         for base in (lambda: Path(numba.config.CACHE_DIR or Path.home() / ".cache" / "numba"), _private_folder):
             try:
-                place = cls(function.__code__.co_firstlineno, base() / f"skyband-{_CONTENT[:20]}")
+                place = cls(function.__code__.co_firstlineno, base() / f"skyband-{_CONTENT[:20]}" / function.__module__)
                 place.ensure_cache_path()
                 return place
             except (OSError, RuntimeError):  # no home, or nothing that may be written
@@ -92,8 +103,8 @@ class ByContent:
         return str(self.folder)
 
     def get_source_stamp(self) -> str:
-        """Nothing more: the folder's name says it."""
-        return self.folder.name
+        """Nothing more: the folder above says it."""
+        return self.folder.parent.name
 
     def get_disambiguator(self) -> str:
         """Tells functions of one name apart."""

@@ -39,13 +39,13 @@ class AcrossLane(Lane):
     kind = "across"
 
     def __init__(self, place: Place, since: int) -> None:
-        from skyband.kernels.across_tables import ANY_NUMBER, no_ranking
+        from skyband.kernels.across.tables import ANY_NUMBER, no_ranking
 
         super().__init__(place, since)
         assert isinstance(place.query, TopKAcross)
         self.query, self.algorithm = place.query, place.algorithm
         self.reader = Reader(self.query)
-        from skyband.algorithms.across import AcrossPlan
+        from skyband.algorithms.across.contract import AcrossPlan
 
         combine = COMBINES.index(self.query.combine) if isinstance(self.query.combine, str) else 0
         k = self.query.k if place.timed else min(self.query.k, place.size)
@@ -163,8 +163,8 @@ class AcrossLane(Lane):
         return emitted, names
 
     def _feed(self, begin: int, columns: tuple[np.ndarray, ...], windows: Windows) -> Emitted:
-        from skyband.kernels.across_emission import count_events, emit
-        from skyband.kernels.across_tables import Tuples
+        from skyband.kernels.across.emission import count_events, emit
+        from skyband.kernels.across.tables import Tuples
 
         member, parts, lives = self.members[0], [], []
         ends = windows.number * member.slide

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.across_query import TopKAcross
-from skyband.binding import numbers
 from skyband.errors import SchemaError
 from skyband.numbering import can_name_objects
+from skyband.scores.binding import numbers
 
 
 @dataclass

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from skyband.algorithms import load, settled
-from skyband.binding import column_values
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.errors import StateError
-from skyband.expression import Call, Column, Tree, without_texts
-from skyband.formulas import Distance, Linear
 from skyband.kernels.tables import Results
 from skyband.lanes.base import Gathers, Lane, Member, Place, Rows
 from skyband.lanes.snapshots import Unchanged
 from skyband.layout import OTHER_VERSION
 from skyband.query import Query, RankedQuery, Threshold, TopK
-from skyband.score import as_tree, where_key, where_tree
+from skyband.scores.binding import column_values
+from skyband.scores.expression import Call, Column, Tree, without_texts
+from skyband.scores.formulas import Distance, Linear
+from skyband.scores.score import as_tree, where_key, where_tree
 
 if TYPE_CHECKING:
-    from skyband.algorithms.crowd import Asked, Crowd
+    from skyband.algorithms.spatial.crowd import Asked, Crowd
 
 MOST_ATTRIBUTES = 6  # more make a search open too many cells
 MODERATE = 1e100  # far from overflow, also squared and added up
@@ -104,7 +104,7 @@ class CrowdLane(Lane):
 
     def _made(self, place: Place, attributes: tuple[str, ...]) -> Crowd:
         """What answers its queries."""
-        from skyband.algorithms.crowd import Crowd, resolution
+        from skyband.algorithms.spatial.crowd import Crowd, resolution
 
         named, options = settled(place.algorithm)
         usual = resolution(place.size, len(attributes)) if named.family == "spatial" else 0
@@ -139,7 +139,7 @@ class CrowdLane(Lane):
 
     def _asked(self, place: Place) -> Asked:
         """A query as the structure takes it."""
-        from skyband.algorithms.crowd import Asked
+        from skyband.algorithms.spatial.crowd import Asked
 
         query, (named, options) = ranked(place), settled(place.algorithm)
         score, order = self._score(place)

@@ -18,7 +18,7 @@ from skyband.rows import united
 from skyband.schedule import cut_panes, time_windows
 
 if TYPE_CHECKING:
-    from skyband.algorithms.crowd_time import TimeCrowd
+    from skyband.algorithms.spatial.crowd_time import TimeCrowd
 
 _NOTHING, _CHANGES = 0, 1  # kernels.emission
 _NEVER_SORTED_OUT = 1 << 62

@@ -14,23 +14,23 @@ import pyarrow as pa
 
 from skyband.algorithms import build_pairs
 from skyband.algorithms.choose import choose_pairs
-from skyband.binding import compared, is_text, numbers
 from skyband.changes import Emitted
-from skyband.evaluation import compute
-from skyband.expression import comparison
 from skyband.kernels.tables import Windows
 from skyband.lanes.base import Lane, Member, Names, Place
+from skyband.lanes.texts import LiveTexts
 from skyband.live import LiveRows
-from skyband.pair_score import PairDoor
-from skyband.pair_search import NEWER, OLDER
 from skyband.pairs_query import TopKPairs
-from skyband.texts import LiveTexts
+from skyband.scores.binding import compared, is_text, numbers
+from skyband.scores.evaluation import compute
+from skyband.scores.expression import comparison
+from skyband.scores.pair_score import PairDoor
+from skyband.scores.pair_search import NEWER, OLDER
 from skyband.window import pairs_among
 
 if TYPE_CHECKING:
-    from skyband.algorithms.pairs import Answered, PairStructure, Scoring
-    from skyband.kernels.pairs_emission import PairEvents, Reported
-    from skyband.kernels.pairs_state import Answers
+    from skyband.algorithms.pairs.contract import Answered, PairStructure, Scoring
+    from skyband.kernels.pairs.emission import PairEvents, Reported
+    from skyband.kernels.pairs.state import Answers
 
 _SIDES = ((OLDER, 1), (NEWER, 2))  # what a row may be in a pair, as bits
 _FEW_ROWS = 64  # their pairs are room enough for most answers
@@ -161,7 +161,7 @@ class PairLane(Lane):
     def _events(self, windows: Windows, value: np.ndarray, emission: np.ndarray, answered: Answered) -> list[PairEvents]:
         """The result rows of a round of answers."""
         from skyband.kernels.emission import SNAPSHOTS
-        from skyband.kernels.pairs_emission import PairEvents, emit
+        from skyband.kernels.pairs.emission import PairEvents, emit
         from skyband.kernels.tables import SAME
 
         start, stop, results = answered
@@ -317,7 +317,7 @@ def _joined(parts: list[PairEvents]) -> PairEvents | None:
 
 
 def _nothing_reported() -> Reported:
-    from skyband.kernels.pairs_emission import Reported
+    from skyband.kernels.pairs.emission import Reported
 
     return Reported(np.zeros((0, 1)), np.zeros((0, 1), np.int64), np.zeros((0, 1), np.int64), np.zeros(0, np.int64))
 

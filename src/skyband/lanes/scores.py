@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from skyband.algorithms import settled
-from skyband.formulas import Linear
 from skyband.lanes.base import Door, Member, Place, Rows
 from skyband.lanes.crowd import CrowdLane
 from skyband.query import RankedQuery
+from skyband.scores.formulas import Linear
 from skyband.window import CountWindow
 
 

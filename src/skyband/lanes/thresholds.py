@@ -16,7 +16,7 @@ from skyband.query import Threshold
 from skyband.rows import united
 
 if TYPE_CHECKING:
-    from skyband.algorithms.thresholds import Asked, Thresholds
+    from skyband.algorithms.spatial.thresholds import Asked, Thresholds
 
 
 class _Bounded(CrowdLane):
@@ -25,14 +25,14 @@ class _Bounded(CrowdLane):
     structure: Thresholds  # type: ignore[assignment]
 
     def _made(self, place: Place, attributes: tuple[str, ...]) -> Any:
-        from skyband.algorithms.thresholds import Thresholds
+        from skyband.algorithms.spatial.thresholds import Thresholds
 
         made = Thresholds(attributes, settled(place.algorithm)[1].get("grid"))
         made.seen = 0 if place.timed else self.since
         return made
 
     def _asked(self, place: Place) -> Asked:
-        from skyband.algorithms.thresholds import Asked
+        from skyband.algorithms.spatial.thresholds import Asked
 
         query = place.query
         assert isinstance(query, Threshold)

@@ -16,14 +16,7 @@ Where a column of scores is not the answer (many scores, pairs, objects, deletio
     merge.py      parts of answers put together                   shard_group.py  the windows of one shard
     flat.py       how results of all kinds travel
 
-Jobs without code, `skyband run JOB.toml`:
-
-    toml_lines.py, job_file.py, job.py    the file, its lines, the job it describes; job_queries.py: what it asks
-    job_checks.py, job_columns.py         what is refused before Spark starts; job_words.py: the plan in words
-    job_source.py                         its rows; broken ones counted and left out
-    run_job.py                            running it
-    board.py, committed.py                the current tops, from result rows or from what the sink has committed
-    demo.py                               the demo's stream, questions and check
+Jobs without code, `skyband run JOB.toml`, are in jobs/; demo.py has the demo's stream, questions and check.
 
 Workers import from this package in every Python process, so its public names are loaded when first used.
 """

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from skyband.binding import column_values
 from skyband.query import TopKPairs
+from skyband.scores.binding import column_values
 from skyband.spark.contest import contest_of, lack
 from skyband.spark.needs import ELSEWHERE, Contenders, Everything, emptied, judged
 from skyband.spark.packets import packets

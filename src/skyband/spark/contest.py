@@ -1,9 +1,9 @@
 """Which rows of a task some of many queries can rank: of every group and pane those among the best by one of them, and perhaps
 some more. The others never travel.
 
-What one micro-batch shows of scores is a good guess for the next (kernels/contenders.py), so a worker keeps its contests.
-Guesses decide what is sent in vain, and nothing else: another worker, or one that is new, sends other rows and the same
-results. Rows that may lack a score are sent, for the state that answers a query counts them; those that lack it for all
+What one micro-batch shows of scores is a good guess for the next (`kernels.spatial.contenders`), so a worker keeps its
+contests. Guesses decide what is sent in vain, and nothing else: another worker, or one that is new, sends other rows and the
+same results. Rows that may lack a score are sent, for the state that answers a query counts them; those that lack it for all
 queries are not, and are counted here.
 """
 
@@ -17,16 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.algorithms.contract import read_only
-from skyband.binding import numbers
-from skyband.formulas import Distance, Linear
 from skyband.lanes.crowd import MODERATE, MOST_ATTRIBUTES, attributes_of, ranking_of, region_of
 from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.schedule import pane_cuts
+from skyband.scores.binding import numbers
+from skyband.scores.formulas import Distance, Linear
 from skyband.spark.paces import Pace
 from skyband.window import CountWindow
 
 if TYPE_CHECKING:
-    from skyband.kernels.grid import Grid
+    from skyband.kernels.spatial.grid import Grid
 
 Array = np.ndarray
 _ALONG = {1: 512, 2: 96, 3: 24, 4: 12, 5: 8, 6: 6}  # cells along each of so many attributes
@@ -131,8 +131,8 @@ class _Field:
     """Queries over the same attributes."""
 
     def __init__(self, attributes: tuple[str, ...], queries: Sequence[RankedQuery]) -> None:
-        from skyband.algorithms.asked import Asked, questions_of
-        from skyband.kernels.contenders import Guesses
+        from skyband.algorithms.spatial.asked import Asked, questions_of
+        from skyband.kernels.spatial.contenders import Guesses
 
         self.attributes = attributes
         asked = [Asked(ranking_of(one), one.order, 0, 0, 0, "", region=region_of(one)) for one in queries]
@@ -151,7 +151,7 @@ class _Field:
 
     def mark(self, points: Array, time: Array, begin: Array, keep: Array) -> None:
         """Set `keep` for the rows, by pane and in the order of time, that can rank, or that may lack a score."""
-        from skyband.kernels.contenders import Panes, mark_contenders, mark_odd, place_rows
+        from skyband.kernels.spatial.contenders import Panes, mark_contenders, mark_odd, place_rows
 
         grid = self.grid or self._lay_grid(points)
         cell = np.empty(len(time), np.int64)
@@ -172,7 +172,7 @@ class _Field:
 
     def _lay_grid(self, points: Array) -> Grid:
         """A grid over the range of the rows, what guesses need opened."""
-        from skyband.kernels.grid import empty_grid
+        from skyband.kernels.spatial.grid import empty_grid
 
         plain = np.where(abs(points) < self.moderate, points, np.nan)
         low, high = np.fmin.reduce(plain, axis=1), np.fmax.reduce(plain, axis=1)
@@ -184,7 +184,7 @@ class _Field:
 
     def _open(self, grid: Grid) -> None:
         """Open the cells in which some query can reach its guess, and no others."""
-        from skyband.kernels.contenders import open_cells
+        from skyband.kernels.spatial.contenders import open_cells
 
         self.guesses.raised[0] = 0
         self.opened = np.zeros(len(grid.watchers), bool)

@@ -25,12 +25,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 import skyband as sb
-from skyband.demo import VENUES, trades
-from skyband.spark.board import Board
+from skyband.console.demo import VENUES, trades
+from skyband.spark.jobs.board import Board
+from skyband.spark.jobs.running import Screen
 from skyband.spark.pipeline import monitor
 from skyband.spark.plan import make_request
 from skyband.spark.progress import Figures, ProgressListener
-from skyband.spark.run_job import Screen
 from skyband.spark.sessions import session
 from skyband.spark.warm import warm
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.across_query import TopKAcross
-from skyband.binding import numbers
 from skyband.numbering import hashes
-from skyband.score import Where, bind_where
+from skyband.scores.binding import numbers
+from skyband.scores.score import Where, bind_where
 
 Array = np.ndarray
 ELSEWHERE = -1

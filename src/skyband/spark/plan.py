@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
-from skyband.expression import Column
 from skyband.keys import LiveKeys
 from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross
-from skyband.score import Score, Where, as_tree, score_key, where_key
+from skyband.scores.expression import Column
+from skyband.scores.score import Score, Where, as_tree, score_key, where_key
 from skyband.seating import deleting, place
 from skyband.spark.arriving import key_type
 from skyband.spark.contest import read_by_all

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from skyband.spark.control.terms import Terms
-from skyband.spark.job_source import BAD
+from skyband.spark.jobs.source import BAD
 from skyband.spark.observed import BOUNDS, MISSED, OBSERVED, PRECISION, STANDING, WITNESS
 from skyband.spark.plan import Plan
 from skyband.spark.tallies import BY_QUERY, Bounds, Told, heard, heard_together, worst

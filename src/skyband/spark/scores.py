@@ -1,6 +1,6 @@
 """Scores and conditions as Catalyst columns: the numbers the embedded engine computes, bit for bit.
 
-`skyband.evaluation` says what an expression means. Catalyst means other things: a null operand, a zero divisor,
+`skyband.scores.evaluation` says what an expression means. Catalyst means other things: a null operand, a zero divisor,
 NaN (equal to itself and larger than all), floor (an integer). Each operation is therefore written in terms that
 agree with ours in every case, and run by the JVM at the speed of generated code. Two forms of a result do it:
 
@@ -31,11 +31,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, DoubleType, StringType, StructType, UserDefinedType
 
-from skyband.binding import BoundScore, bind_callable, bind_tree
 from skyband.errors import SchemaError
-from skyband.evaluation import evaluate
-from skyband.expression import COMPARISONS, EQUALITIES, Call, Column, Number, Text, Tree
-from skyband.score import Score, Where, as_tree, where_tree
+from skyband.scores.binding import BoundScore, bind_callable, bind_tree
+from skyband.scores.evaluation import evaluate
+from skyband.scores.expression import COMPARISONS, EQUALITIES, Call, Column, Number, Text, Tree
+from skyband.scores.score import Score, Where, as_tree, where_tree
 
 LARGEST_NATIVE = 300  # nodes that Catalyst meets while planning, repetitions included
 DEEPEST_NATIVE = 20  # operations within operations
@@ -331,7 +331,7 @@ def _floor(x: SparkColumn) -> SparkColumn:
 
 
 def _modulo(x: SparkColumn, y: SparkColumn) -> SparkColumn:
-    """Java's % is fmod, and try_mod is null for a zero divisor; the rest is as in `skyband.evaluation`."""
+    """Java's % is fmod, and try_mod is null for a zero divisor; the rest is as in `skyband.scores.evaluation`."""
     rest = _known_or_nan(F.try_mod(x, y))
     zero = F.signum(y) * 0.0
     return F.when(rest == 0.0, zero).when((y < 0.0) != (rest < 0.0), rest + y).otherwise(rest)

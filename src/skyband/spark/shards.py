@@ -23,7 +23,7 @@ import numpy as np
 from skyband.algorithms import choose, settled
 from skyband.lanes import attributes_of, auto_key
 from skyband.query import Query, RankedQuery, TopKAcross, TopKPairs
-from skyband.score import score_key, where_key
+from skyband.scores.score import score_key, where_key
 from skyband.spark.contest import contends
 from skyband.spark.needs import Blocks, Contenders, Everything, Keys, Need, Within
 from skyband.spark.paces import Pace, by_slide, exact, smallest_state

@@ -13,12 +13,12 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from skyband.expression import comparison
 from skyband.lanes import attributes_of
 from skyband.monitor import Monitor
 from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross, TopKPairs
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
-from skyband.score import score_key, where_key
+from skyband.scores.expression import comparison
+from skyband.scores.score import score_key, where_key
 from skyband.spark.contest import Contest, contends
 from skyband.spark.group import Group
 from skyband.spark.paces import by_slide

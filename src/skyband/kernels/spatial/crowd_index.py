@@ -1,0 +1,78 @@
+"""Which rows the queries of a crowd want to see: each monitors the cells of a grid where a row may reach its threshold."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skyband.kernels.jit import jit, lean, tiny
+from skyband.kernels.ranked.bands import HEAD, OLDEST, THRESHOLD, floor_of
+from skyband.kernels.ranked.pruning import CORE, FILTER, NONE, SIZE
+from skyband.kernels.spatial.calendar import BY_ROW, BY_WINDOW, plan
+from skyband.kernels.spatial.query_grid import monitor
+from skyband.kernels.spatial.screening import is_screened, set_screen
+
+PATIENCE = 128  # rows scored in vain that cost as much as indexing a query anew
+SCREENED = 4096  # the same where a row is screened first, which costs less
+MARGIN = 0.1  # by how much of the distance from the best row to the threshold more is monitored
+
+
+class Indexed(NamedTuple):
+    """How each query is indexed."""
+
+    threshold: np.ndarray  # float64: it monitors every cell where a row may score as much
+    cells: np.ndarray  # int64: how many those are
+    vain: np.ndarray  # int64: rows it was shown since that it had no use for
+    waits: np.ndarray  # bool: it is in `waiting`
+    waiting: np.ndarray  # int64 [queries]: those whose top-k may have changed since their last window
+    screen: np.ndarray  # float64 [words, 2 + d, 64]: that threshold, or a higher one that it needs now (`screening`)
+
+
+@lean
+def plan_query(pruners, calendar, q):
+    """Bring the calendar up to date after query q has changed."""
+    query, marks = pruners.query, pruners.marks
+    core, sieve = query[q, CORE], query[q, FILTER]
+    if sieve != NONE:
+        plan(calendar, 2 * q + BY_ROW, marks[sieve, OLDEST])
+    plan(calendar, 2 * q + (BY_ROW if query[q, SIZE] > 0 else BY_WINDOW), marks[core, OLDEST])
+
+
+@tiny
+def threshold_of(pruners, q):
+    """A row below it cannot matter to query q (TODS15 6.1): PA's threshold, or the filter's rank k."""
+    core, sieve = pruners.query[q, CORE], pruners.query[q, FILTER]
+    if sieve == NONE:
+        return pruners.levels[core, THRESHOLD]
+    return floor_of(pruners.rows.score, pruners.marks, sieve)
+
+
+@tiny
+def needs_index(pruners, indexed, q):
+    """Does the query need more cells than it monitors, or have those cost more than indexing it anew?"""
+    patience = SCREENED if is_screened(indexed.screen, q) else PATIENCE
+    return threshold_of(pruners, q) < indexed.threshold[q] or indexed.vain[q] > patience + indexed.cells[q]
+
+
+@jit
+def index_query(pruners, questions, grid, indexed, q):
+    """Monitor what the query needs, and some more, so that a threshold that sinks a little asks for nothing."""
+    threshold = threshold_of(pruners, q)
+    if threshold > -np.inf:
+        spread = pruners.rows.score[pruners.marks[pruners.query[q, CORE], HEAD]] - threshold
+        if spread < np.inf:
+            threshold -= MARGIN * spread
+    indexed.threshold[q], indexed.vain[q] = threshold, 0
+    indexed.cells[q] = monitor(grid, questions, q, threshold)
+    set_screen(indexed.screen, questions, q, threshold)
+
+
+@jit
+def begin_index(pruners, questions, grid, indexed, calendar):
+    """Let every query monitor what its threshold asks for, and enter what it will lose into the calendar."""
+    for q in range(pruners.query.shape[0]):
+        indexed.threshold[q], indexed.vain[q] = threshold_of(pruners, q), 0
+        indexed.cells[q] = monitor(grid, questions, q, indexed.threshold[q])
+        set_screen(indexed.screen, questions, q, indexed.threshold[q])
+        plan_query(pruners, calendar, q)

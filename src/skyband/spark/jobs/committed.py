@@ -1,0 +1,60 @@
+"""Result rows of a file sink, read back for the screen as the sink's own log names them.
+
+The log is what makes the sink exactly-once: a file counts when it is named there, and readers of Spark go by it too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from skyband.spark.jobs.board import Board
+from skyband.spark.jobs.checks import local
+
+READABLE = ("parquet", "json")
+
+
+class Committed:
+    """Follows the log from here on; what was written before is left out."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.log, self.kind = folder / "_spark_metadata", kind
+        self.next = 0
+        self.known: set[str] = set()
+        for _ in self._new_files():
+            pass
+
+    def show(self, board: Board) -> None:
+        """Hand the rows of every micro-batch committed since the last call to the board."""
+        for file in self._new_files():
+            table = pq.read_table(file) if self.kind == "parquet" else _from_json(file)
+            if len(table):
+                board.take(table)
+
+    def _new_files(self) -> Iterator[Path]:
+        """Entries of log files in order; every tenth holds all before it once more."""
+        while batch := next((file for end in ("", ".compact") if (file := self.log / f"{self.next}{end}").exists()), None):
+            self.next += 1
+            for line in batch.read_text().splitlines()[1:]:
+                path = json.loads(line)["path"]
+                if path not in self.known:
+                    self.known.add(path)
+                    if (place := local(path)) is not None:
+                        yield place
+
+
+def _from_json(file: Path) -> pa.Table:
+    """A table of what JSON has: times are texts, and a number that JSON lacks, such as Infinity, is a text too."""
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    names = dict.fromkeys(name for record in records for name in record)
+    columns = {name: pa.array([record.get(name) for record in records]) for name in names if name != "score"}
+    return pa.table({**columns, "score": pa.array([_number(record.get("score")) for record in records])})
+
+
+def _number(value: object) -> float | None:
+    """A score; an acknowledgement has none."""
+    return None if value is None else float(str(value))
