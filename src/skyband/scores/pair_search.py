@@ -25,7 +25,7 @@ _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-300, 1e300
 
 @dataclass(frozen=True)
 class Search:
-    """A distance: see `algorithms.pairs.Searched`."""
+    """A distance: see `algorithms.pairs.contract.Searched`."""
 
     kind: str
     columns: tuple[str, ...]

@@ -40,7 +40,7 @@ def sweep(skyband):
     kept = 0
     for place in range(marks[HEAD], marks[STOP]):
         if ordinal[place] >= needed:
-            skyband.scores.score[kept] = skyband.scores.score[place]
+            skyband.score[kept] = skyband.score[place]
             ordinal[kept] = ordinal[place]
             skyband.dominators[kept] = skyband.dominators[place]
             kept += 1
@@ -135,7 +135,7 @@ def run(skyband, tops, ks, begin, scores, windows, start, used, results):
     With slide 1 this loop turns once a row: it works on arrays, because handing over the whole state costs more than
     most of its steps.
     """
-    score, ordinal, dominators, marks = skyband.scores.score, skyband.ordinal, skyband.dominators, skyband.marks
+    score, ordinal, dominators, marks = skyband.score, skyband.ordinal, skyband.dominators, skyband.marks
     since, oldest, reach = skyband.since, skyband.oldest, skyband.reach
     queries, limit, room = ks.shape[0], ks.max(), score.shape[0]
     answer_score, answer_ordinal = np.empty(limit), np.empty(limit, np.int64)
