@@ -156,18 +156,11 @@ def _check_memory(one: Place) -> None:
     with _memory_for([one.query]):
         if issubclass(one.lane, CrowdLane):
             spatial = one.algorithm != "auto" and settled(one.algorithm)[0].family == "spatial"
-            rows = 8 * _most(one) + (one.size + one.slide if spatial and not one.timed else 0)
+            rows = 8 * one.query.k + (one.size + one.slide if spatial and not one.timed else 0)
             np.empty((rows, 8))
         elif one.timed and issubclass(one.lane, TimeLane) and one.algorithm != "auto":
             windows = 2 * (one.size // one.slide + 2)  # a ring has up to twice the places it needs
             np.empty(windows * load(one.algorithm).window_bytes, np.uint8)
-
-
-def _most(one: Place) -> int:
-    """How many rows, or pairs of them, an answer may have."""
-    if isinstance(one.query, TopKPairs) and not one.timed:
-        return min(one.query.k, one.size * (one.size - 1) // 2)
-    return one.query.k
 
 
 def bind_place(one: Place, schema: pa.Schema, bound: dict[Hashable, BoundScore]) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from skyband.algorithms.pairs.contract import Scoring
 from skyband.algorithms.pairs.skyband import PairSkyband
 from skyband.kernels.pairs import rivals as kernel
 from skyband.kernels.pairs import state as band
@@ -24,9 +23,6 @@ from skyband.kernels.pairs.state import Answers
 
 class Basic(PairSkyband):
     """The same band, kept pair by pair."""
-
-    def __init__(self, scoring: Scoring) -> None:
-        super().__init__(scoring)
 
     def _run(self, begin: int, older: np.ndarray, newer: np.ndarray, *windows: Any) -> int:
         return int(kernel.run(self._state, True, self._scorer, begin, older, newer, *windows))
@@ -64,9 +60,6 @@ class Basic(PairSkyband):
 
 class Supreme(PairSkyband):
     """Scores only."""
-
-    def __init__(self, scoring: Scoring) -> None:
-        super().__init__(scoring)
 
     def _run(self, begin: int, older: np.ndarray, newer: np.ndarray, *windows: Any) -> int:
         return int(kernel.run(self._state, False, self._scorer, begin, older, newer, *windows))

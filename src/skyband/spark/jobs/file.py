@@ -97,14 +97,6 @@ class Section:
                 remedy = f"it has {', '.join(self.known)}; take {key!r} out"
             self.fail(f"{self.title} has no key {key!r}; {remedy}", key)
 
-    def choose(self, key: str, value: str, known: Iterable[str]) -> str:
-        """The value, if it is one of the known; a near miss is an error, as is anything else."""
-        if value not in known:
-            close = get_close_matches(value, list(known), 1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            self.fail(f"{key} = {value!r} is not known; {hint}it may be {', '.join(known)}", key)
-        return value
-
     def attempt(self, make: Callable[[], Any], *key: str | int) -> Any:
         """What `make` gives; its SkybandError becomes one that names the line of a key."""
         try:
