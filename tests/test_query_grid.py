@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skyband.algorithms.spatial.asked import codes_of
-from skyband.kernels.spatial.grid import Grid, cell_of, cells_of, empty_grid, forget, room
+from skyband.kernels.spatial.grid import Grid, cell_of, cells_of, empty_grid, forget
 from skyband.kernels.spatial.query_grid import best_in_cell, monitor
 from skyband.kernels.spatial.questions import BLOCK, DISTANCE_L1, DISTANCE_L2, LINEAR, Questions, score_of, scores_of
 from skyband.kernels.spatial.screening import largest_of, passing, set_screen
@@ -162,14 +162,6 @@ def test_cells_are_of_equal_size() -> None:
     np.testing.assert_allclose(grid.edge[0, 1:-1], np.arange(1, 10) / 10, rtol=1e-15)
     np.testing.assert_allclose(grid.edge[1, 1:-1], -3 + 0.7 * np.arange(1, 10), rtol=1e-14)
     assert (grid.edge[:, 0] == -INF).all() and (grid.edge[:, -1] == INF).all()
-
-
-@pytest.mark.parametrize(
-    ("dimensions", "resolution", "queries"), [(1, 7, 1), (2, 10, 64), (2, 10, 65), (4, 3, 1000), (10, 2, 3)]
-)
-def test_room_is_what_the_members_take(dimensions: int, resolution: int, queries: int) -> None:
-    grid = empty_grid(np.zeros(dimensions), np.ones(dimensions), resolution, queries)
-    assert grid.members.nbytes == room(dimensions, resolution, queries)
 
 
 LARGEST, LEAST = np.finfo(np.float64).max, 5e-324

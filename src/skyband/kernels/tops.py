@@ -2,25 +2,8 @@
 
 from __future__ import annotations
 
-from skyband.kernels.best import any_at_least
 from skyband.kernels.jit import lean
 from skyband.kernels.tables import SAME
-
-
-@lean
-def may_have_changed(tops, query, k, first, scores, begin, stop):
-    """Can the top-k differ from the query's last one, now that the window starts at `first` and the rows
-    scores[begin:stop] came in? False is certain; True is a suspicion."""
-    count = tops.count[query]
-    if count < k:
-        return True
-    gone = 0
-    ordinals = tops.ordinal[query]
-    for rank in range(count):
-        gone += ordinals[rank] < first
-    if gone > 0:
-        return True
-    return any_at_least(scores, begin, stop, tops.score[query, k - 1])
 
 
 @lean

@@ -3,8 +3,8 @@
 Objects whose hash ends in so many zeros are the sample, the same objects in every stream; of each, the ordinal of its last
 tuple in every stream is kept. Those seen from an ordinal on are a window's sample, whatever window is asked for, and what
 part of it was seen in which streams is what part of all objects was. When the room is full, what has expired goes and then,
-if need be, one more zero is asked for; when little is left, one less. Which of
-them come again, and how soon, is noted on the way.
+if need be, one more zero is asked for; when little is left, one less. Which of them come again, and how soon, is noted on
+the way.
 """
 
 from __future__ import annotations

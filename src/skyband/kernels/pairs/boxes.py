@@ -28,19 +28,15 @@ BOXED = 0  # places in Boxes.marks: rows of the shortest run, 0 when rows are ne
 VISITED = 1  # boxes looked at so far
 MARKS = 2
 
-_DEPTH = 64
-
 
 class Boxes(NamedTuple):
-    """Runs, oldest first, one behind the other."""
+    """Runs, oldest first, one behind the other. Box i of a run lies at NODE + i: 1 is the whole, 2 i and 2 i + 1 its halves."""
 
     columns: np.ndarray  # float64 [older columns, room]
     ordinal: np.ndarray  # int64 [room]
     runs: np.ndarray  # int64 [room for runs, FIELDS]
     limit: np.ndarray  # float64 [room for runs]
-    low: (
-        np.ndarray
-    )  # float64 [2 * leaves, searched columns]: box i of a run lies at NODE + i; 1 is the whole, 2 i and 2 i + 1 its halves
+    low: np.ndarray  # float64 [2 * leaves, searched columns], by box
     high: np.ndarray  # float64 [2 * leaves, searched columns]
     marks: np.ndarray  # int64 [MARKS]
 

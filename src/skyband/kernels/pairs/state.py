@@ -8,7 +8,7 @@ import numpy as np
 
 from skyband.kernels.jit import tiny
 
-NONE = -1  # in Band.kth: fewer than K pairs down to here
+NONE = -1  # in Skyband.kth: fewer than K pairs down to here
 
 # places in marks
 K = 0  # the K of the skyband

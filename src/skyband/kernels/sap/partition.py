@@ -5,10 +5,9 @@ goes on. When it is closed, P_m^k is merged into the candidate set C in one pass
 candidate, how many rows of P_m^k outrank it, and drops it at k (TKDE17 3.1, figure 4).
 
 TBUI (4.3, algorithm 2 as the errata read it) keeps a threshold tau from unit to unit. All policies gather with it; only
-the enhanced one labels units by it. A unit that fills the buffer
-of 2 zeta* rows above tau is in an uptrend: tau rises to its zeta*-th best. A unit with fewer than k rows above tau is
-in a downtrend. Deviation: it is then gathered again at once from the raw rows, which gives its exact k best and
-the new tau, instead of initializing tau during the next unit.
+the enhanced one labels units by it. A unit that fills the buffer of 2 zeta* rows above tau is in an uptrend: tau rises to
+its zeta*-th best. A unit with fewer than k rows above tau is in a downtrend. Deviation: it is then gathered again at once
+from the raw rows, which gives its exact k best and the new tau, instead of initializing tau during the next unit.
 """
 
 from __future__ import annotations

@@ -20,9 +20,7 @@ from skyband.kernels.spatial.query_grid import best_terms
 from skyband.kernels.spatial.questions import BLOCK, CODE, LINEAR
 
 _LINES = 4  # of a box, for each monitored cell in it, that may be looked at
-_FETCHED = (
-    1024  # bytes of a cell that are asked for: when it is read from one end to the other, the processor sees what follows
-)
+_FETCHED = 1024  # bytes of a cell that are asked for: once it is read from end to end, the processor sees what follows
 _OF_A_LINE = 64  # bytes of memory that come together
 
 

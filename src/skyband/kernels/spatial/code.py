@@ -17,10 +17,12 @@ import numpy as np
 from skyband.kernels.expression import OPCODES, call_libm, modulo
 from skyband.kernels.jit import jit, lean
 
-_NEGATE, _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE, _MODULO, _POWER = range(7)
-_LESS, _LESS_EQUAL, _GREATER, _GREATER_EQUAL, _EQUAL, _NOT_EQUAL, _NOT, _AND, _OR = range(7, 16)
-_ABS, _SQRT, _EXP, _LOG, _LOG1P, _SIN, _COS, _FLOOR, _CEIL, _MIN, _MAX, _WHERE = range(16, 28)
-assert len(OPCODES) == _WHERE + 1
+# in the order of OPCODES: arithmetic up to _POWER, what says true or false up to _OR, then functions
+_NEGATE, _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE, _MODULO, _POWER = (OPCODES[op] for op in ("neg", "+", "-", "*", "/", "%", "**"))
+_LESS, _LESS_EQUAL, _GREATER, _GREATER_EQUAL, _EQUAL = (OPCODES[sign] for sign in ("<", "<=", ">", ">=", "=="))
+_NOT, _AND, _OR = (OPCODES[name] for name in ("not", "and", "or"))
+_ABS, _SQRT, _EXP, _LOG, _LOG1P, _SIN, _COS = (OPCODES[name] for name in ("abs", "sqrt", "exp", "log", "log1p", "sin", "cos"))
+_FLOOR, _CEIL, _MIN, _MAX, _WHERE = (OPCODES[name] for name in ("floor", "ceil", "min", "max", "where"))
 
 LOW, HIGH, UNKNOWN = 0, 1, 2  # rows of Codes.scratch while a box is run
 _ULPS = 1e-15  # of a result, by which the C library may be off or not monotone

@@ -1,6 +1,6 @@
 """A regular grid over the attributes: which cell a row falls into, and which queries monitor it.
 
-Memory: a bit per cell and query (`room`). A cell holds a set of bits instead of a list, so that nothing is moved when a query
+Memory: a bit per cell and query. A cell holds a set of bits instead of a list, so that nothing is moved when a query
 comes to monitor other cells.
 """
 
@@ -32,11 +32,6 @@ class Grid(NamedTuple):
     watchers: np.ndarray  # int64 [cells]: how many queries monitor it
     box: np.ndarray  # int64 [u, 2, d]: coordinates from FIRST up to STOP outside of which no bit of the query is set
     inside: np.ndarray  # int64 [2, d]: the same, outside of which no row of the window is
-
-
-def room(dimensions: int, resolution: int, queries: int) -> int:
-    """Bytes that `members` takes."""
-    return int(resolution) ** dimensions * -(-queries // WORD_BITS) * (WORD_BITS // 8)
 
 
 def empty_grid(low: np.ndarray, high: np.ndarray, resolution: int, queries: int) -> Grid:

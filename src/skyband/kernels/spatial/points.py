@@ -19,12 +19,14 @@ STAMP = 1  # number of the last search
 NEXT = 2  # ordinal of the next row to come
 USED = 3  # places of the arena that have been given to rings
 EFFORT = 4  # rows that searches have looked at, and what opening cells cost besides, in rows
+MARKS = 5
 
 # columns of Points.ring
 PART = 0  # first place in the arena
 ROOM = 1  # places
 HEAD = 2  # place of the oldest row, from the first on: < room, or 0
 COUNT = 3  # rows
+FIELDS = 4
 
 _LEAST = 4  # rows that a ring has room for
 _AHEAD = 8  # rows by which the places that a row will be written to are asked for beforehand; their rings by twice as many
@@ -36,16 +38,16 @@ class Points(NamedTuple):
     rows: np.ndarray  # float64 [arena, d]: a row that comes, or goes, touches one place of memory
     ordinal: np.ndarray  # int64 [arena]: ~r where row r was deleted
     cell: np.ndarray  # int32 [longest window]: of row r at r % its length
-    ring: np.ndarray  # int64 [cells, 4]
+    ring: np.ndarray  # int64 [cells, FIELDS]
     seen: np.ndarray  # int64 [cells]: number of the search that last reached the cell
-    marks: np.ndarray  # int64 [5]
+    marks: np.ndarray  # int64 [MARKS]
 
 
 def empty_points(dimensions: int, window: int, cells: int) -> Points:
     """No rows; at most `window` of them may be there at a time."""
     arena = np.zeros((0, dimensions)), np.zeros(0, np.int64)
-    ring, seen = np.zeros((cells, 4), np.int64), np.zeros(cells, np.int64)
-    return Points(*arena, np.zeros(window, np.int32), ring, seen, np.zeros(5, np.int64))
+    ring, seen = np.zeros((cells, FIELDS), np.int64), np.zeros(cells, np.int64)
+    return Points(*arena, np.zeros(window, np.int32), ring, seen, np.zeros(MARKS, np.int64))
 
 
 @tiny

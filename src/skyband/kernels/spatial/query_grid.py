@@ -4,11 +4,11 @@ A query names a threshold, and monitors the cells in which a row could score as 
 only to the queries of its cell. Thresholds may rise without the grid being told: a query that monitors too many cells
 sees rows in vain, but misses none. TODS15 sections 2 (figures 2 and 3: lazy re-indexing) and 6.1 (figure 7).
 
-Guarantee: a row whose turned score, as computed, is at
-least the threshold lies in a monitored cell. No margin is needed for that: in a formula every step is rounded
-monotonically, so its value at the best corner of a cell bounds its values in the cell, rounding included.
+Guarantee: a row whose turned score, as computed, is at least the threshold lies in a monitored cell. No margin is needed for
+that: in a formula every step is rounded monotonically, so its value at the best corner of a cell bounds its values in the cell,
+rounding included.
 
-Memory: a bit per cell and query (`room`). Deviations: outermost cells reach to infinity, so that no row is outside;
+Memory: a bit per cell and query. Deviations: outermost cells reach to infinity, so that no row is outside;
 a linear query, or one for the farthest rows, therefore monitors outermost cells whatever its threshold: give it bounds
 a cell wider than its rows. A cell holds a set of bits instead of a list, so that re-indexing moves nothing.
 """
@@ -102,9 +102,8 @@ def best_at(kind, sign, order, terms, at):
 
 @jit
 def best_in_cells(grid, questions, q, box, low, high, out):
-    """The best turned score that a row in the cells of a box can have for query q, which has CODE; NaN when none
-    has one. `low`, `high`, `out`:
-    room, float64 [d] and [3]."""
+    """The best turned score that a row in the cells of a box can have for query q, which has CODE; NaN when none has one.
+    `low`, `high`, `out`: room, float64 [d] and [3]."""
     for axis in range(low.size):
         low[axis] = lowest(grid, questions, q, axis, box[FIRST, axis])
         high[axis] = highest(grid, questions, q, axis, box[STOP, axis] - 1)
