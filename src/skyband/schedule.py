@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from skyband.held_panes import HeldPanes
-from skyband.kernels.tables import Panes, Windows
+from skyband.kernels.tables import NOTHING, SNAPSHOTS, Panes, Windows
 
 _NONE = np.zeros(0, np.int64)
 NO_WINDOWS = Windows(_NONE, _NONE, _NONE, _NONE, np.zeros(0, bool))
@@ -117,8 +117,6 @@ def time_windows(
     With emission "none" only the last of them matters; with "snapshots" also windows that hold the same rows
     as their predecessor are wanted, unless they are empty.
     """
-    from skyband.kernels.emission import NOTHING, SNAPSHOTS
-
     enter = (_between(panes.time, after - slide, upto) // slide + 1) * slide
     leave = ((_between(panes.time, after - size - slide, upto - size) + size) // slide + 1) * slide
     ends = np.unique(np.concatenate([enter, leave]))

@@ -6,10 +6,9 @@ import numpy as np
 
 from skyband.kernels.jit import jit
 from skyband.kernels.order import outranks
-from skyband.kernels.tables import SAME
+from skyband.kernels.tables import ARRIVALS, CHANGES, NOTHING, SAME, SNAPSHOTS
 
 ENTER, LEAVE, TOP = 0, 1, 2  # codes of Emitted.event
-NOTHING, CHANGES, SNAPSHOTS, ARRIVALS = 0, 1, 2, 3  # codes of a query's emission
 
 
 @jit

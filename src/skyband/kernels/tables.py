@@ -11,6 +11,9 @@ SAME = -1
 
 NO_RANKS = np.zeros(0, np.int64)
 
+NOTHING, CHANGES, SNAPSHOTS, ARRIVALS = 0, 1, 2, 3
+"""Codes of what the windows of a query give: its `emit`."""
+
 
 class Windows(NamedTuple):
     """Windows to answer, as intervals of ordinals, sorted by `end` (then by query).

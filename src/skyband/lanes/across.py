@@ -11,7 +11,7 @@ from skyband.across_query import AGGREGATES, COMBINES, TopKAcross
 from skyband.algorithms import load, settled
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.held_panes import HeldPanes
-from skyband.kernels.tables import Windows
+from skyband.kernels.tables import NOTHING, SNAPSHOTS, Windows
 from skyband.lanes.across_rows import Read, Reader, check_columns
 from skyband.lanes.base import NEVER, Lane, Place, Rows
 from skyband.numbering import Numbering, hashes
@@ -19,7 +19,6 @@ from skyband.schedule import count_windows, cut_panes, time_windows
 from skyband.state import table_from_bytes, table_to_bytes
 from skyband.window import CountWindow
 
-NOTHING, SNAPSHOTS = 0, 2  # kernels.emission
 _NO_HASH = np.zeros(0, np.uint64)
 _WAITING = ("time", "seq", "obj", "stream", "value", "hash")
 _KINDS = ("int64", "int64", "int64", "int64", "float64", "uint64")

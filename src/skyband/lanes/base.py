@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.changes import NO_EVENTS, Emitted
+from skyband.kernels.tables import ARRIVALS, CHANGES, NOTHING, SNAPSHOTS
 from skyband.query import Query
 
 NEVER = int(np.iinfo(np.int64).min)
@@ -19,7 +20,7 @@ NEVER = int(np.iinfo(np.int64).min)
 NO_ROW = int(np.iinfo(np.int64).max)
 """An arrival number after all others."""
 
-_EMISSIONS = {"none": 0, "changes": 1, "snapshots": 2, "arrivals": 3}
+_EMISSIONS = {"none": NOTHING, "changes": CHANGES, "snapshots": SNAPSHOTS, "arrivals": ARRIVALS}
 
 Names = Any
 """Who result rows are about: arrival numbers; for pairs two rows of them, the older rows' and the newer rows'; for objects
@@ -120,8 +121,8 @@ class Member:
 
     @property
     def emission(self) -> int:
-        """What its windows give, as a code of kernels.emission."""
-        return _EMISSIONS[self.query.emit] if self.active else 0
+        """What its windows give, as a code of kernels.tables."""
+        return _EMISSIONS[self.query.emit] if self.active else NOTHING
 
     def count(self, rows: int, late: int, nulls: int) -> None:
         """Add to what `stats` says of rows."""

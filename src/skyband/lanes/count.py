@@ -6,7 +6,7 @@ import numpy as np
 
 from skyband.algorithms.contract import Answers, Plan
 from skyband.changes import NO_EVENTS, Emitted
-from skyband.kernels.tables import Windows
+from skyband.kernels.tables import NOTHING, Windows
 from skyband.lanes.base import Member, Place, Rows
 from skyband.lanes.ranked import RankedLane
 from skyband.rows import united
@@ -38,7 +38,7 @@ class CountLane(RankedLane):
     def _push(self, scores: np.ndarray) -> tuple[Emitted, int]:
         """Take the next rows' scores; the result rows of the windows they complete, and how many scores are NaN."""
         before, self.seen = self.seen, self.seen + len(scores)
-        spans, report = [(m.size, m.slide) for m in self.members], [m.emission != 0 for m in self.members]
+        spans, report = [(m.size, m.slide) for m in self.members], [m.emission != NOTHING for m in self.members]
         windows = all_count_windows(spans, report, self.since, before, self.seen)
         reach = self._reach()
         asked = None if any(report) or not len(windows.end) else int(windows.end[0]) - before
@@ -73,7 +73,7 @@ class CountLane(RankedLane):
             self.open = [rows]
         windows = self._last_windows(seq)
         results = self.structure.delete(seq, windows)
-        if all(member.emission == 0 for member in self.members) or len(windows.query) == 0:
+        if all(member.emission == NOTHING for member in self.members) or len(windows.query) == 0:
             return NO_EVENTS, NO_EVENTS.ordinal
         emitted = self._told([(windows, Answers(0, len(windows.query), results))], windows)
         return emitted, emitted.ordinal
@@ -92,7 +92,7 @@ class CountLane(RankedLane):
         """First row of the earliest window a query had to answer after `before` arrivals: rows before it are left
         out. One that nobody hears of answers only its last window."""
         number = before // member.slide + 1
-        if member.emission == 0:
+        if member.emission == NOTHING:
             number = max(number, self.seen // member.slide)
         return max(number * member.slide - member.size, self.since)
 

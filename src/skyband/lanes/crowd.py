@@ -13,7 +13,7 @@ import numpy as np
 from skyband.algorithms import load, settled
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.errors import StateError
-from skyband.kernels.tables import Results
+from skyband.kernels.tables import ARRIVALS, SNAPSHOTS, Results
 from skyband.lanes.base import Gathers, Lane, Member, Place, Rows
 from skyband.lanes.snapshots import Unchanged
 from skyband.layout import OTHER_VERSION
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MOST_ATTRIBUTES = 6  # more make a search open too many cells
 MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
-SNAPSHOTS = 2  # kernels.emission
 
 
 def crowd_key(query: RankedQuery, algorithm: str, window: tuple[bool, int, int]) -> Hashable | None:
@@ -236,8 +235,6 @@ class CrowdLane(Lane):
 
     def _first_arrivals_of(self, emitted: Emitted, emission: np.ndarray) -> Emitted:
         """Of queries that report arrivals, leave only the first entry of each row, ever."""
-        from skyband.kernels.emission import ARRIVALS
-
         places = np.flatnonzero(emission[emitted.query] == ARRIVALS)
         if len(places) == 0:
             return emitted

@@ -10,8 +10,9 @@ import numpy as np
 from skyband.algorithms import load, settled
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.held_panes import HeldPanes
+from skyband.kernels.tables import CHANGES, NOTHING, SNAPSHOTS
 from skyband.lanes.base import NEVER, NO_ROW, Lane, Place, Rows
-from skyband.lanes.crowd import SNAPSHOTS, CrowdLane
+from skyband.lanes.crowd import CrowdLane
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.snapshots import Unchanged
 from skyband.rows import united
@@ -20,7 +21,6 @@ from skyband.schedule import cut_panes, time_windows
 if TYPE_CHECKING:
     from skyband.algorithms.spatial.crowd_time import TimeCrowd
 
-_NOTHING, _CHANGES = 0, 1  # kernels.emission
 _NEVER_SORTED_OUT = 1 << 62
 
 
@@ -112,7 +112,7 @@ class CrowdTimeLane(CrowdLane):
         self.panes.add(time[cuts], begin + cuts)
         self._number(seq, begin, reach)
         emission = self._emissions()
-        widest = SNAPSHOTS if (emission == SNAPSHOTS).any() else _CHANGES if emission.any() else _NOTHING
+        widest = SNAPSHOTS if (emission == SNAPSHOTS).any() else CHANGES if (emission != NOTHING).any() else NOTHING
         windows = time_windows(0, self.size, self.slide, self.closed, upto, self.panes, fed, widest)
         self.closed = upto
         points = rows.reshape(-1, len(self.structure.attributes)).T

@@ -15,7 +15,7 @@ import pyarrow as pa
 from skyband.algorithms import build_pairs
 from skyband.algorithms.choose import choose_pairs
 from skyband.changes import Emitted
-from skyband.kernels.tables import Windows
+from skyband.kernels.tables import ARRIVALS, NOTHING, SAME, SNAPSHOTS, Windows
 from skyband.lanes.base import Lane, Member, Names, Place
 from skyband.lanes.texts import LiveTexts
 from skyband.live import LiveRows
@@ -146,7 +146,7 @@ class PairLane(Lane):
         held = np.append(windows.end, begin + len(sides)) - reaches
         self._expect(int(held.max()))
         for answered in self.structure.advance(older, newer, sides, windows, reaches):
-            if emission.any():
+            if (emission != NOTHING).any():
                 parts += self._events(windows, value, emission, answered)
         # rows that leave now are still looked up
         self.live.extend(begin, seq, np.zeros(len(sides)), np.flatnonzero(sides), self.floor)
@@ -160,16 +160,14 @@ class PairLane(Lane):
 
     def _events(self, windows: Windows, value: np.ndarray, emission: np.ndarray, answered: Answered) -> list[PairEvents]:
         """The result rows of a round of answers."""
-        from skyband.kernels.emission import SNAPSHOTS
         from skyband.kernels.pairs.emission import PairEvents, emit
-        from skyband.kernels.tables import SAME
 
         start, stop, results = answered
         query, size = windows.query[start:stop], results.size[start:stop]
         largest = self.reported.count.copy()  # answers of each query, the one before these windows among them
         np.maximum.at(largest, query, size)
         told = np.where((size != SAME) | (emission[query] == SNAPSHOTS), 2 * largest[query], 0)
-        room = int(told[emission[query] > 0].sum())
+        room = int(told[emission[query] != NOTHING].sum())
         if room == 0:
             return []
         whole = [np.empty(room, np.int64) for _ in range(5)]
@@ -179,8 +177,6 @@ class PairLane(Lane):
 
     def _first_arrivals(self, events: PairEvents, emission: np.ndarray, windows: Windows) -> np.ndarray:
         """Which result rows stay: of queries that report arrivals, only the first entry of each pair, ever."""
-        from skyband.kernels.emission import ARRIVALS
-
         keep = np.ones(len(events.query), bool)
         for q in np.flatnonzero(emission == ARRIVALS):
             member, places = self.members[q], np.flatnonzero(events.query == q)
@@ -212,7 +208,7 @@ class PairLane(Lane):
 
     def top(self, at: int) -> tuple[np.ndarray, Names]:
         # an answer that is kept up may be ahead of the last window
-        kept = self.structure.answers if self.members[at].emission == 0 else self.reported
+        kept = self.structure.answers if self.members[at].emission == NOTHING else self.reported
         held = slice(0, int(kept.count[at]))
         return kept.score[at, held].copy(), np.array([self._seq_of(kept.a[at, held]), self._seq_of(kept.b[at, held])])
 

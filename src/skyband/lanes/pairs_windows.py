@@ -8,6 +8,7 @@ import numpy as np
 
 from skyband.changes import Emitted
 from skyband.held_panes import HeldPanes
+from skyband.kernels.tables import NOTHING
 from skyband.lanes.base import NEVER, Names, Place, Rows
 from skyband.lanes.pairs import NO_NAMES, PairLane
 from skyband.schedule import count_windows, cut_panes, in_order_of_end, time_windows
@@ -32,7 +33,7 @@ class PairCountLane(PairLane):
             member.count(len(sides), 0, int(np.count_nonzero(missing)))
         windows = in_order_of_end(
             [
-                count_windows(q, m.size, m.slide, since, before, seen, last_only=m.emission == 0)
+                count_windows(q, m.size, m.slide, since, before, seen, last_only=m.emission == NOTHING)
                 for q, (m, since) in enumerate(zip(self.members, self.sinces, strict=True))
             ]
         )

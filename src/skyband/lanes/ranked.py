@@ -12,7 +12,7 @@ from skyband.algorithms import build, load
 from skyband.algorithms.choose import choose
 from skyband.algorithms.contract import Answers, Plan, Ranked
 from skyband.changes import NO_EVENTS, Emitted
-from skyband.kernels.tables import Ceilings, Panes, Tops, Windows
+from skyband.kernels.tables import ARRIVALS, CHANGES, NOTHING, Ceilings, Panes, Tops, Windows
 from skyband.lanes.base import Door, Lane, Place
 from skyband.live import LiveRows
 
@@ -51,7 +51,7 @@ class RankedLane(Lane):
             return
         plan = self._plan()
         if self.algorithm == "auto":
-            self.algorithm = choose(plan, told=any(member.emission != 0 for member in self.members))
+            self.algorithm = choose(plan, told=any(member.emission != NOTHING for member in self.members))
         self.structure = build(self.algorithm, plan)
         self.reported = Tops(*(array.copy() for array in self.structure.tops))
         k = None if self.structure.deletes else plan.largest_k
@@ -67,19 +67,17 @@ class RankedLane(Lane):
     ) -> Emitted:
         """Hand the rows from ordinal `begin` on, and the windows they complete, to the structure; collect the result
         rows."""
-        if all(member.emission == 0 for member in self.members):
+        if all(member.emission == NOTHING for member in self.members):
             for _ in self._answers(begin, scores, ceilings, windows, panes_of):
                 pass
             return NO_EVENTS
-        from skyband.kernels.emission import ARRIVALS, CHANGES
-
         emission = np.array([member.emission for member in self.members], np.int64)
         changes = (emission == CHANGES) | (emission == ARRIVALS) if self.structure.tells_changes else None
         return self._told(self._answers(begin, scores, ceilings, windows, panes_of, changes), windows)
 
     def _told(self, answers: Iterable[tuple[Windows, Answers]], windows: Windows) -> Emitted:
         """The result rows of answers to `windows`."""
-        from skyband.kernels.emission import ARRIVALS, count_events, emit
+        from skyband.kernels.emission import count_events, emit
 
         emission = np.array([member.emission for member in self.members], np.int64)
         slide = np.array([member.slide for member in self.members], np.int64)

@@ -7,7 +7,7 @@ import numpy as np
 from skyband.algorithms.contract import Answers, Plan
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.held_panes import HeldPanes
-from skyband.kernels.tables import Ceilings, Panes, Windows
+from skyband.kernels.tables import NOTHING, Ceilings, Panes, Windows
 from skyband.lanes.base import NEVER, NO_ROW, Place, Rows
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.ranked import RankedLane
@@ -135,7 +135,7 @@ class TimeLane(RankedLane):
         windows = Windows(np.array(query, np.int64), number, np.array(first, np.int64), end, np.ones(asked, bool))
         results = self.structure.delete(gone, windows)
         emitted = NO_EVENTS
-        if asked and any(member.emission != 0 for member in self.members):
+        if asked and any(member.emission != NOTHING for member in self.members):
             emitted = self._told([(windows, Answers(0, asked, results))], windows)
         resolved = self._resolve(emitted.ordinal, self.fed, seqs)
         top_ordinal = np.unique(self._in_tops())

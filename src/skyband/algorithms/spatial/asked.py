@@ -10,6 +10,7 @@ import numpy as np
 
 from skyband.algorithms.spatial.coded import codes_of, joined, taken_apart, without
 from skyband.kernels.spatial import questions
+from skyband.kernels.tables import CHANGES
 from skyband.scores.expression import Call, Number, Tree
 from skyband.scores.formulas import Distance, Linear
 
@@ -36,7 +37,7 @@ class Asked:
     region: tuple[tuple[str, float, float], ...] = ()  # attribute, low, high; ends included
     condition: Tree | None = None  # rows that do not meet it have no score
     above: float = math.nan  # a threshold query's bound, below which rows are asked for where the order is "asc"
-    emission: int = 1  # what its windows give, a code of kernels.emission; of a threshold query
+    emission: int = CHANGES  # what its windows give; of a threshold query
 
     @property
     def wanted(self) -> int:

@@ -23,11 +23,11 @@ from skyband.algorithms.spatial.crowd_check import coordinates
 from skyband.algorithms.spatial.extent import Extent
 from skyband.algorithms.spatial.many import Many
 from skyband.algorithms.spatial.reindexed import grid_with_one, grid_without, screen_with_one, screen_without
-from skyband.kernels.emission import SNAPSHOTS
 from skyband.kernels.spatial import grid as grid_kernel
 from skyband.kernels.spatial import query_grid
 from skyband.kernels.spatial import thresholds as kernel
 from skyband.kernels.spatial.screening import empty_screen, set_screen
+from skyband.kernels.tables import SNAPSHOTS
 from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 

@@ -5,9 +5,9 @@ An object keeps its place in the top whatever its score does meanwhile, so answe
 
 from __future__ import annotations
 
-from skyband.kernels.emission import ARRIVALS, CHANGES, ENTER, LEAVE, NOTHING, SNAPSHOTS, TOP
+from skyband.kernels.emission import ENTER, LEAVE, TOP
 from skyband.kernels.jit import lean
-from skyband.kernels.tables import SAME
+from skyband.kernels.tables import ARRIVALS, CHANGES, NOTHING, SAME, SNAPSHOTS
 
 
 @lean

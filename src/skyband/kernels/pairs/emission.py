@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.emission import ARRIVALS, CHANGES, ENTER, LEAVE, NOTHING, SNAPSHOTS, TOP
+from skyband.kernels.emission import ENTER, LEAVE, TOP
 from skyband.kernels.jit import lean
 from skyband.kernels.pairs.state import above
-from skyband.kernels.tables import SAME
+from skyband.kernels.tables import ARRIVALS, CHANGES, NOTHING, SAME, SNAPSHOTS
 
 
 class Reported(NamedTuple):

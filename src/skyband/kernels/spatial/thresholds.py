@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.best import sort_best
-from skyband.kernels.emission import CHANGES, ENTER, LEAVE, NOTHING, SNAPSHOTS, TOP
+from skyband.kernels.emission import ENTER, LEAVE, TOP
 from skyband.kernels.jit import allocating, jit, lean, tiny
 from skyband.kernels.order import outranks
 from skyband.kernels.spatial.grid import WORD_BITS, lowest_bit
 from skyband.kernels.spatial.query_grid import monitor
 from skyband.kernels.spatial.questions import score_of
 from skyband.kernels.spatial.screening import largest_of, passing, set_screen
+from skyband.kernels.tables import CHANGES, NOTHING, SNAPSHOTS
 
 # columns of Kept.marks
 BEGIN = 0  # first place in the arena
@@ -51,7 +52,7 @@ class Kept(NamedTuple):
     ordinal: np.ndarray  # int64
     marks: np.ndarray  # int64 [queries, MARKS]
     bound: np.ndarray  # float64 [queries]: turned; rows above it are let in
-    told: np.ndarray  # int64 [queries]: what its windows give, a code of `emission`
+    told: np.ndarray  # int64 [queries]: what its windows give, a code of `tables`
 
 
 class Log(NamedTuple):
