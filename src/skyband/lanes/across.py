@@ -20,6 +20,7 @@ from skyband.state import table_from_bytes, table_to_bytes
 from skyband.window import CountWindow
 
 _NO_HASH = np.zeros(0, np.uint64)
+_FEW_REPORTED = 1 << 12  # lives that were reported as arrivals: as few are not worth asking which have ended
 _WAITING = ("time", "seq", "obj", "stream", "value", "hash")
 _KINDS = ("int64", "int64", "int64", "int64", "float64", "uint64")
 
@@ -61,7 +62,7 @@ class AcrossLane(Lane):
         self.key_type = pa.null()
         self.outside = 0
         self.ranked = np.zeros(0, np.int64)  # emit="arrivals": when the lives of those reported began, increasing
-        self.ranked_limit = 1 << 12
+        self.ranked_limit = _FEW_REPORTED  # how many there may be until those that ended are forgotten
         self.fed = since if not place.timed else 0  # ordinals given out
         self.closed = NEVER  # every window up to this end has been answered
         self.last_time = NEVER  # greatest time of a row that was not late
@@ -190,7 +191,7 @@ class AcrossLane(Lane):
         if len(self.ranked) > self.ranked_limit:
             alive = self.structure.objects.life[self.structure.alive()]
             self.ranked = self.ranked[np.isin(self.ranked, alive)]
-            self.ranked_limit = 2 * len(self.ranked) + (1 << 12)
+            self.ranked_limit = 2 * len(self.ranked) + _FEW_REPORTED
         return emitted.where(np.sort(first[fresh]))
 
     def _forget_keys(self) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MOST_ATTRIBUTES = 6  # more make a search open too many cells
 MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
+_FEW_REPORTED = 1 << 12  # rows that were reported as arrivals: as few are not worth asking which have expired
 
 
 def crowd_key(query: RankedQuery, algorithm: str, window: tuple[bool, int, int]) -> Hashable | None:
@@ -95,7 +96,7 @@ class CrowdLane(Lane):
         self.next_uid = 0
         self.algorithm = place.algorithm  # of the query it was made for
         self.ranked = np.zeros(0, np.int64)  # emit="arrivals": uid and row of those reported, increasing
-        self.ranked_limit = 1 << 12  # how many there may be until expired ones are forgotten
+        self.ranked_limit = _FEW_REPORTED  # how many there may be until expired ones are forgotten
         self._uncounted = 0  # rows taken since the members' counters were brought up to date
         self._emission: np.ndarray | None = None  # what each member's windows give
         self._read: Counter[str] = Counter()  # how many members read an attribute
@@ -251,7 +252,7 @@ class CrowdLane(Lane):
             oldest = self._oldest()
             rows, uids = self.ranked & ((1 << _UID_SHIFT) - 1), self.ranked >> _UID_SHIFT
             self.ranked = self.ranked[(rows >= oldest) & np.isin(uids, self.uids)]
-            self.ranked_limit = 2 * len(self.ranked) + (1 << 12)
+            self.ranked_limit = 2 * len(self.ranked) + _FEW_REPORTED
         return emitted.where(keep)
 
     def _oldest(self) -> int:

@@ -26,7 +26,7 @@ import numpy as np
 from skyband.algorithms.across.contract import Across, AcrossPlan, grown, more_objects
 from skyband.kernels.across import lists as kernel
 from skyband.kernels.across.sorted_blocks import more_blocks, no_blocks
-from skyband.kernels.across.tables import ADD, Answers, Tuples, no_ranking
+from skyband.kernels.across.tables import ADD, MAX, MEAN, Answers, Tuples, no_ranking
 from skyband.kernels.tables import Windows
 from skyband.layout import grows
 
@@ -179,8 +179,9 @@ class SortedLists(Across):
 
     def _score(self, obj: int) -> float:
         row = self.lists.whole[obj].tolist()
-        total = max(row) if self.plan.combine == 2 else 0.0
-        if self.plan.combine != 2:
-            for value in row:
-                total += value
-        return total / len(row) if self.plan.combine == 1 else total
+        if self.plan.combine == MAX:
+            return max(row)
+        total = 0.0
+        for value in row:
+            total += value
+        return total / len(row) if self.plan.combine == MEAN else total

@@ -264,9 +264,14 @@ class Thresholds(Many):
             if self._extent.bounds is None:
                 return "scan"
             self._index = self._indexed()
-        members = self._index[0].members
-        monitored = members[:, number // grid_kernel.WORD_BITS] >> np.uint64(number % grid_kernel.WORD_BITS) & np.uint64(1)
-        return "grid" if int(monitored.sum()) < len(members) else "scan"
+        return "scan" if self._monitored(number).all() else "grid"
+
+    def _monitored(self, number: int) -> np.ndarray:
+        """Which cells a query monitors."""
+        assert self._index is not None
+        word, place = divmod(number, grid_kernel.WORD_BITS)
+        monitored: np.ndarray = (self._index[0].members[:, word] >> np.uint64(place) & np.uint64(1)).astype(bool)
+        return monitored
 
     def needed(self, base: int = 0) -> np.ndarray:
         """Ordinals from `base` on of every row that is in an answer, or will be, increasing."""
@@ -318,7 +323,7 @@ class Thresholds(Many):
         inside = ((cells >= region[0][:, None]) & (cells < region[1][:, None])).all(axis=0)
         upper = np.take_along_axis(grid.edge, cells + 1, axis=1)
         empty = (upper > grid.edge[:, -1:]).any(axis=0)  # no row is there
-        watched = (grid.members[:, number // 64] >> np.uint64(number % 64) & np.uint64(1)).astype(bool)
+        watched = self._monitored(number)
         for cell in np.flatnonzero(inside & ~empty & ~watched).tolist():
             at = cells[:, cell]
             if asked.code is None:
