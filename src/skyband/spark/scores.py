@@ -36,6 +36,7 @@ from skyband.scores.binding import BoundScore, bind_callable, bind_tree
 from skyband.scores.evaluation import evaluate
 from skyband.scores.expression import COMPARISONS, EQUALITIES, Call, Column, Number, Text, Tree
 from skyband.scores.score import Score, Where, as_tree, where_tree
+from skyband.spark.columns import named
 
 LARGEST_NATIVE = 300  # nodes that Catalyst meets while planning, repetitions included
 DEEPEST_NATIVE = 20  # operations within operations
@@ -147,10 +148,6 @@ def _has_collation(kind: DataType) -> bool:
     return isinstance(kind, StringType) and not kind.isUTF8BinaryCollation()
 
 
-def _column(name: str) -> SparkColumn:
-    return F.col(f"`{name.replace('`', '``')}`")
-
-
 # Python -----------------------------------------------------------------------------------------------------
 
 
@@ -165,7 +162,7 @@ def _by_python(bound: BoundScore) -> SparkColumn:
             return pa.array(bind_callable(score, table.schema).evaluate(table))
         return pa.array(BoundScore("score", "", _grown(score), names).evaluate(table))
 
-    return _known_or_nan(F.arrow_udf(evaluate_batch, DoubleType())(*map(_column, names)))
+    return _known_or_nan(F.arrow_udf(evaluate_batch, DoubleType())(*map(named, names)))
 
 
 def _flat(tree: Tree) -> _Flat:
@@ -274,7 +271,7 @@ class _Writer:
         if constant is not None:
             return F.lit(constant)
         if isinstance(tree, Column):
-            column = _column(tree.name)
+            column = named(tree.name)
             return _known_or_nan(column if isinstance(self.types[tree.name], DoubleType) else column.cast("double"))
         assert isinstance(tree, Call)
         if tree.op in _TRUTHS:
@@ -295,7 +292,7 @@ class _Writer:
             return _is_true(self.value(tree))
         texts = [one for one in tree.args if self._is_text(one)] if tree.op in EQUALITIES else []
         if texts:  # then both are
-            return _TRUTHS[tree.op](*[F.lit(one.value) if isinstance(one, Text) else _column(one.name) for one in texts])
+            return _TRUTHS[tree.op](*[F.lit(one.value) if isinstance(one, Text) else named(one.name) for one in texts])
         if tree.op in COMPARISONS:
             return _TRUTHS[tree.op](*[_known_or_null(self.value(argument)) for argument in tree.args])
         truths = [self.truth(argument) for argument in tree.args]

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from skyband.algorithms.contract import read_only
 from skyband.errors import StateError
 from skyband.kernels.across.tables import ANY_NUMBER, Answers, Objects, Ranking, Rule, Tuples, no_objects, no_ranking
 from skyband.kernels.tables import Windows
@@ -79,7 +80,7 @@ class Across(ABC):
         `objects`. The iterator must be exhausted: it does the work."""
         if self.next < 0:
             self._begin(begin)
-        tuples = Tuples(*(_read_only(column) for column in tuples))
+        tuples = Tuples(*(read_only(column) for column in tuples))
         while len(self.objects.last) < objects:
             self._more_objects()
         asked, last = len(windows.end), begin + len(tuples.obj)
@@ -214,12 +215,6 @@ class Across(ABC):
             for name, part in self._parts().items()
         }
         self._set_parts(parts)
-
-
-def _read_only(column: np.ndarray) -> np.ndarray:
-    view = np.ascontiguousarray(column).view()
-    view.flags.writeable = False
-    return view
 
 
 def grown(part: Any, axis_of: dict[str, int], room: int, blank: dict[str, Any]) -> Any:
