@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from steered import Oracle, Said, Steered, as_table, shown
 
 import skyband as sb
-from skyband.errors import StateError
+from skyband.errors import SchemaError, StateError
 from skyband.spark import packets
 from skyband.spark.control.command import Command
 from skyband.spark.control.shard import Shard
@@ -379,6 +379,16 @@ def test_rows_that_name_no_object_are_left_out_and_counted() -> None:
     first, second = shard.counted()["o"], shard.counted()["o"]
     assert first[:4] == (0, 1, 1, 4) and second[:4] == (0, 0, 1, 0)
     assert first[4] == second[4] > 0  # bytes in memory
+
+
+def test_windows_that_begin_before_the_time_column_can_say_are_refused_with_what_to_do() -> None:
+    schema = pa.schema([("t", pa.int8()), ("x", pa.float64())])
+    asked = [sb.TopK(name="q", k=1, score="x", window=sb.TimeWindow(20, 10))]
+    shard = Shard(make_terms(schema, asked, Stream("t"), dated=False), 0)
+    columns = [pa.array([-120]), pa.array([0]), pa.array([-120], pa.int8()), pa.array([1.0])]
+    shard.take(pa.table(columns, names=["", "", *schema.names]))
+    with pytest.raises(SchemaError, match=r"bounds from -130 to .* cast it to bigint"):
+        shard.advance(-100)
 
 
 # -- state ---------------------------------------------------------------------------------------------------------

@@ -62,15 +62,21 @@ def time_bounds(kind: pa.DataType, bound: Array) -> pa.Array:
         ) from None
 
 
-def bounds_of(plan: Plan, sizes: Mapping[str, int], query: pa.ChunkedArray, end: Array, *, counted: bool) -> list[pa.Array]:
-    """The bounds of windows that end at `end`, by the sizes of their queries."""
+def starts_of(sizes: Mapping[str, int], query: pa.Array | pa.ChunkedArray, end: Array, *, counted: bool) -> Array:
+    """Where windows begin that end at `end`, by the sizes of their queries; those of rows not before the first one."""
     if isinstance(query, pa.ChunkedArray):
         query = query.combine_chunks()
     names = query.dictionary_encode()
     size = np.array([sizes[name] for name in names.dictionary.to_pylist()], np.int64)
-    start = end - size[names.indices.to_numpy()]
-    if counted:
-        start = np.maximum(start, 0)
+    start: Array = end - size[names.indices.to_numpy()]
+    return np.maximum(start, 0) if counted else start
+
+
+def bounds_of(
+    plan: Plan, sizes: Mapping[str, int], query: pa.Array | pa.ChunkedArray, end: Array, *, counted: bool
+) -> list[pa.Array]:
+    """The bounds of windows that end at `end`."""
+    start = starts_of(sizes, query, end, counted=counted)
     own = (
         [pa.array(start), pa.array(end)] if counted else [time_bounds(plan.time_type, start), time_bounds(plan.time_type, end)]
     )

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from skyband.lanes import NEVER
 from skyband.spark.control.pace import Results
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, Terms
+from skyband.spark.flat import starts_of, time_bounds
 
 ADDED, CANCELLED, REFUSED = "added", "cancelled", "refused"
 
@@ -96,14 +96,11 @@ def acknowledgement_table(terms: Terms, schema: pa.Schema, said: Iterable[Acknow
 
 def _bounds(terms: Terms, results: Results) -> dict[str, pa.Array]:
     end = results.table["window_end"].cast(pa.int64()).to_numpy()
-    names = results.table["query"].combine_chunks().dictionary_encode()
-    sizes = np.array([results.sizes[name] for name in names.dictionary.to_pylist()], np.int64)
-    start = end - sizes[names.indices.to_numpy()]
-    own = bound_names(terms)[:2] if results.counted else bound_names(terms)[-2:]
+    start = starts_of(results.sizes, results.table["query"], end, counted=results.counted)
     if results.counted:
-        return {own[0]: pa.array(np.maximum(start, 0)), own[1]: pa.array(end)}
+        return dict(zip(bound_names(terms)[:2], (pa.array(start), pa.array(end)), strict=True))
     kind = results.table["window_end"].type
-    return {own[0]: pa.array(start).cast(kind), own[1]: pa.array(end).cast(kind)}
+    return dict(zip(bound_names(terms)[-2:], (time_bounds(kind, start), time_bounds(kind, end)), strict=True))
 
 
 def _filled(schema: pa.Schema, columns: dict[str, pa.Array], rows: int) -> pa.Table:
