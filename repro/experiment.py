@@ -140,3 +140,11 @@ def lines_of(cells: list[Cell], data: str, axes: tuple[str, ...] = (), columns: 
         if cell.data == data and (not axes or cell.axis in axes) and (not columns or cell.column in columns):
             lines.setdefault(cell.series, []).append(cell)
     return lines
+
+
+def measured(experiment: Any, line: Any, setting: Any, effort: Any, taken: dict[Any, Any]) -> float:
+    """What a line shows of a setting, which is measured once for all lines, and for all experiments that share it."""
+    key = (experiment.measure, setting)
+    if key not in taken:
+        taken[key] = experiment.measure(setting, effort)
+    return line.scale * getattr(taken[key], line.quantity)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import skyband as sb
-from repro.experiment import Cell, Column, Experiment, Series, walk
+from repro.experiment import Cell, Column, Experiment, Series, measured, walk
 from repro.points import PointSet
 from skyband.algorithms.spatial.crowd import Asked, Crowd
 from skyband.changes import Emitted
@@ -246,10 +246,5 @@ def _cell(experiment: ManyQueries, effort: Effort, taken: Taken, data: str, name
     if line.axes and column.axis not in line.axes:
         reason = f"{column.axis} plays no part"
     setting = experiment.setting(data, name, column, effort)
-    ours = None
-    if not reason:
-        key = (experiment.measure, setting)
-        if key not in taken:
-            taken[key] = experiment.measure(setting, effort)
-        ours = line.scale * getattr(taken[key], line.quantity)
+    ours = None if reason else measured(experiment, line, setting, effort, taken)
     return Cell(data, name, column.axis, column.label, setting.size, 1, setting.k, ours, None, reason)

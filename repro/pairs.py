@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.streams import real_folder
-from repro.experiment import Cell, Column, Experiment, Series, walk
+from repro.experiment import Cell, Column, Experiment, Series, measured, walk
 from skyband.algorithms import build_pairs
 from skyband.algorithms.pairs.contract import PairStructure
 from skyband.kernels.pairs import run as pairs_run
@@ -300,10 +300,5 @@ def _cell(experiment: PairExperiment, effort: Effort, taken: Taken, data: str, n
         reason = f"takes too long beyond {line.largest:,} rows"
     if setting.k > line.largest_k:
         reason = f"takes too long beyond K = {line.largest_k}"
-    ours = None
-    if not reason:
-        key = (experiment.measure, setting)
-        if key not in taken:
-            taken[key] = experiment.measure(setting, effort)
-        ours = line.scale * getattr(taken[key], line.quantity)
+    ours = None if reason else measured(experiment, line, setting, effort, taken)
     return Cell(data, name, column.axis, column.label, setting.size, 1, setting.k, ours, None, reason)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import skyband as sb
-from repro.experiment import Cell, Column, Experiment, Series, walk
+from repro.experiment import Cell, Column, Experiment, Series, measured, walk
 from repro.many import NAMES, rounds
 from repro.points import PointSet
 from skyband.algorithms.spatial.crowd import Asked, Crowd, resolution
@@ -276,11 +276,6 @@ def _cell(experiment: Preferences, effort: Effort, taken: Taken, data: str, name
     line, setting = experiment.series[name], experiment.setting(data, name, column, effort)
     paper = experiment.figures.get(data, {}).get(name)
     reason = refused(setting.core, setting.function)
-    ours = None
-    if not reason:
-        key = (experiment.measure, setting)
-        if key not in taken:
-            taken[key] = experiment.measure(setting, effort)
-        ours = line.scale * getattr(taken[key], line.quantity)
+    ours = None if reason else measured(experiment, line, setting, effort, taken)
     printed = None if paper is None else paper[experiment.columns.index(column)]
     return Cell(data, name, column.axis, column.label, setting.size, setting.arrivals, setting.k, ours, printed, reason)
