@@ -28,9 +28,7 @@ class LiveKeys:
 
     def __init__(self, column: str) -> None:
         self.column = column
-        self.deleted = np.zeros(
-            0, np.int64
-        )  # arrival numbers, increasing, of rows that were deleted, some of which have left since
+        self.deleted = np.zeros(0, np.int64)  # arrival numbers, increasing, of deleted rows; some have left since
         self.rows_deleted = self.not_found = 0  # so far
         self._pieces: list[tuple[np.ndarray, np.ndarray]] = []  # numbers, increasing, and arrival numbers
 

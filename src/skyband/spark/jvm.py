@@ -98,8 +98,10 @@ def _pass_on(reading: int) -> None:
         noisy = False
         for line in lines:
             noisy = any(words in line for words in _NOISE) or (noisy and not line.strip())  # an empty line belongs to it
-            if not noisy:
-                sys.stderr.buffer.write(line) if hasattr(sys.stderr, "buffer") else sys.stderr.write(
-                    line.decode(errors="replace")
-                )
-                sys.stderr.flush()
+            if noisy:
+                continue
+            if hasattr(sys.stderr, "buffer"):
+                sys.stderr.buffer.write(line)
+            else:  # replaced by something that takes texts alone
+                sys.stderr.write(line.decode(errors="replace"))
+            sys.stderr.flush()

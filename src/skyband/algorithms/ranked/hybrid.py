@@ -20,6 +20,7 @@ costs time, not rows).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,7 +235,7 @@ class Hybrid(Ranked):
         ordered = order_watch.looks_ordered(recent, spread, self.level)
         return bool(ordered or abs(order_watch.serial_z(spread)) > self.level)
 
-    def _change(self, into: Any) -> None:
+    def _change(self, into: Callable[[np.ndarray], None]) -> None:
         """Fill empty bands from the window's scores and let them take over. O(n)."""
         end, begin = self._taken, max(self._taken - self.size, 0)
         scores = self._last(end, end - begin)
