@@ -348,7 +348,8 @@ class Monitor:
         "none": nobody, as no row has come since it was added. A probabilistic answer adds `missed_at_most`: how many rows that
         ranked were missed so far, at most, on average over streams in random order; it is 0 where `error=` is answered
         without missing any. With `key=`, `deleted` and `not_found` say how many of the keys that delete() was given were
-        those of live rows, and how many were not.
+        those of live rows, and how many were not. Across streams `objects` are in the window, and rows were left out as too
+        many of their object (`repeated`) or beyond their range (`outside`); of pairs so many were `scored`.
         """
         self._usable()
         query = self._query(name)
