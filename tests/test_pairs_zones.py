@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skyband as sb
+from skyband.kernels.expression import BLOCK
 from skyband.kernels.pairs.score import meet
 from skyband.kernels.pairs.zones import begin_zone, may_matter, widen
 from skyband.scores.pair_score import PairDoor, score_tree
@@ -50,6 +51,18 @@ def test_no_row_of_a_zone_scores_more_than_it_may(data: st.DataObject, score: st
         scores = scoring.plain(columns, values_of_new)
     for one in scores[~np.isnan(scores)]:
         assert may_matter(scorer, low, high, one if order == "desc" else -one)
+
+
+def test_zeros_of_both_signs_stand_for_each_other_below_a_negative_divisor() -> None:
+    """0 / -3 is -0, and 1 / -0 the smallest score there is: no zone with such a row may be passed over."""
+    x = np.where(np.arange(6000) % BLOCK == 0, -0.0, -1.0 - np.random.default_rng(1).random(6000))
+    x[1500] = 0.0
+    found = {}
+    for algorithm in ("scase", "pairs-basic"):
+        window = sb.CountWindow(5000, 100)
+        query = sb.TopKPairs(name="q", k=5, score="1 / (a.x / b.y)", window=window, algorithm=algorithm)
+        found[algorithm] = sb.Monitor([query]).push({"x": x, "y": np.full(6000, -3.0)})
+    assert found["scase"] == found["pairs-basic"]
 
 
 @pytest.mark.parametrize("score", ["a.x - b.x", "abs(a.x - b.x) / (1 + a.y)", "where(a.y > 2, a.x, abs(a.x - b.x))"])

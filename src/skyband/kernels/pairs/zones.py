@@ -238,7 +238,7 @@ def _product(a, b, c, d):
 @tiny
 def _quotient(a, b, c, d):
     if d < 0.0:
-        a, b, c, d = -b, -a, -d, -c
+        a, b, c, d = _signed_zero(-b, False), -a, -d, -c
     elif not _clear(c) or c != c:
         return np.nan, np.nan
     low, high = a / (d if a >= 0.0 else c), b / (c if b >= 0.0 else d)
