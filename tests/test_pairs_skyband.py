@@ -349,6 +349,7 @@ WINDOW = sb.CountWindow(10)
         ({"where": {"a.x": (3, 1)}}, "is empty"),
         ({"where": 3}, "boolean expression"),
         ({"where": {"c.x": (0, 1)}}, "where: it names the side 'c'; write a.x"),
+        ({"where": {"PM2.5": (0, 1)}}, "if a column is called 'PM2.5', a.PM2.5 or b.PM2.5"),
         ({"k": 0}, "at least 1"),
         ({"k": 2.5}, "whole number"),
         ({"order": "up"}, "order must be one of"),
@@ -373,6 +374,8 @@ def test_a_wrong_query_is_refused_where_it_is_written(change: dict[str, Any], sa
     [
         ([], "l1", "one or more columns"),
         ("x", "l1", "list of column names"),
+        ({"x": 2.0, "y": 1.0}, "l1", "with weights, an expression"),
+        ({"x", "y", "z"}, "l1", "list of column names"),
         (["x", "x"], "l1", "twice"),
         (["x"], "l3", "not known"),
         ([3], "l1", "names of one or more"),

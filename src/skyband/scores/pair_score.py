@@ -42,8 +42,11 @@ class PairDistance:
 
     def __post_init__(self) -> None:
         given: Any = self.columns
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise QueryError(f"pair_distance takes a list of column names, got {given!r}; write ['x', 'y']")
+        if isinstance(given, str | Mapping | set | frozenset) or not isinstance(given, Iterable):
+            raise QueryError(
+                f"pair_distance takes a list of column names, got {given!r}; write ['x', 'y'], or, with weights, an expression "
+                "such as '2 * abs(a.x - b.x) + abs(a.y - b.y)'"
+            )
         object.__setattr__(self, "columns", tuple(given))
         if not self.columns or any(not isinstance(name, str) or not name for name in self.columns):
             raise QueryError(f"pair_distance needs the names of one or more columns, got {self.columns!r}; write ['x', 'y']")
@@ -103,7 +106,8 @@ def _sided(tree: Tree) -> Tree:
             side, dot, rest = name.partition(".")
             said = f"names the side {side!r}" if dot else f"names the column {name!r} without a side"
             bare = rest if dot else name
-            raise QueryError(f"it {said}; write a.{bare} for the older row of the pair or b.{bare} for the newer one")
+            called = f"; if a column is called {name!r}, a.{name} or b.{name}" if dot else ""
+            raise QueryError(f"it {said}; write a.{bare} for the older row of the pair or b.{bare} for the newer one{called}")
     return tree
 
 
