@@ -342,3 +342,12 @@ def test_a_core_packed_while_it_held_little_has_room_for_what_a_search_finds() -
     for lane in monitor._lanes:
         assert isinstance(lane, CrowdLane)
         lane.structure.check_invariants()
+
+
+def test_a_window_of_the_rows_it_was_searched_for_is_searched_again_when_one_was_deleted() -> None:
+    window = sb.TimeWindow(10, slide=1)
+    monitor = sb.Monitor([sb.TopK(name="q", k=2, score="x", window=window, emit="snapshots")], time="t", key="id")
+    monitor.push({"id": range(5), "t": [0, 5, 5, 5, 5], "x": [10.0, 9.0, 8.0, 7.0, 6.0]})
+    assert monitor.advance(11)["id"].to_pylist()[-2:] == [1, 2]  # the first row has left, so that the next is searched for
+    assert monitor.delete([1])["id"].to_pylist() == [2, 3]
+    assert monitor.advance(12)["id"].to_pylist() == [2, 3]

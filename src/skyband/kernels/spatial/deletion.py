@@ -6,7 +6,7 @@ import numpy as np
 
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.ranked.bands import HEAD, NEVER, OLDEST, STOP, K
-from skyband.kernels.ranked.pruning import CORE, LEFT, TOUCHED
+from skyband.kernels.ranked.pruning import CORE, FILLED, LEFT, NONE, TOUCHED
 from skyband.kernels.spatial.crowd_index import plan_query
 from skyband.kernels.spatial.point_grid import search
 
@@ -41,6 +41,7 @@ def delete(pruners, questions, grid, points, indexed, calendar, first, end, seen
     for q in range(query.shape[0]):
         core = query[q, CORE]
         if _remove(scores, ordinals, counts, marks, core, gone, base) > 0:
+            query[q, FILLED] = NONE  # a window of the same rows may end next, which it was filled for before
             plan_query(pruners, calendar, q)
             if not indexed.waits[q]:
                 indexed.waits[q], query[q, TOUCHED] = True, seen
