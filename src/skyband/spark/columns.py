@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import DoubleType, FloatType, StructField, StructType, TimestampType
+from pyspark.sql.types import DoubleType, FloatType, StructField, StructType, TimestampType, UserDefinedType, _has_type
 
 from skyband.spark.arriving import conformed
 from skyband.state import table_from_bytes
@@ -30,12 +30,22 @@ def numbered(df: DataFrame) -> list[Column]:
 
 def in_own_names(df: DataFrame, side: str) -> Column:
     """A struct of the input's columns under their own names, from columns that were numbered after `side`."""
-    return F.struct(*(F.col(f"{side}{i}").alias(name) for i, name in enumerate(df.columns)))
+    return F.struct(*(in_own_type(df, name, F.col(f"{side}{i}")).alias(name) for i, name in enumerate(df.columns)))
+
+
+def in_own_type(df: DataFrame, name: str, column: Column) -> Column:
+    """`column`, which holds values of a column of the input that were handed out as Arrow, in that one's type: Arrow knows no
+    collations, and of intervals only days to seconds. What a user-defined type is stored as, nothing makes one of it again."""
+    kind = df.schema[name].dataType
+    if _has_type(kind, UserDefinedType):
+        return column
+    came = spark_schema(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))[name].dataType
+    return column if came.simpleString() == kind.simpleString() else column.cast(kind)
 
 
 def alike(df: DataFrame, name: str, column: Column | None = None) -> Column:
     """A group column, or `column` that holds its values, so that equal ones have equal bits: one zero, one NaN."""
-    column = named(name) if column is None else column
+    column = named(name) if column is None else in_own_type(df, name, column)
     if isinstance(df.schema[name].dataType, DoubleType | FloatType):
         return F.when(F.isnan(column), F.lit(float("nan"))).when(column == 0, F.lit(0.0)).otherwise(column)
     return column

@@ -18,7 +18,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from skyband.errors import QueryError, SchemaError
-from skyband.spark.columns import alike, grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
+from skyband.spark.columns import (
+    alike,
+    grouped_in_arrow,
+    in_own_names,
+    in_own_type,
+    named,
+    numbered,
+    spark_schema,
+    unpacked,
+    whole,
+)
 from skyband.spark.control.answer import answer_schema, bound_names
 from skyband.spark.control.shard import Shard
 from skyband.spark.control.terms import IDENTITIES, OBJECT, PAIR, ROW, Terms
@@ -187,7 +197,8 @@ def _packed(df: DataFrame, terms: Terms) -> list[Column]:
     if terms.pairs:
         made[PAIR] = F.struct(in_own_names(df, "a").alias("a"), in_own_names(df, "b").alias("b"))
     if terms.keys:
-        made[OBJECT] = F.struct(*(F.col(f"k{df.columns.index(key)}").alias(key) for key in terms.keys))
+        keys = {key: F.col(f"k{df.columns.index(key)}") for key in terms.keys}
+        made[OBJECT] = F.struct(*(in_own_type(df, name, key).alias(name) for name, key in keys.items()))
     about = [F.when(F.col("about") == IDENTITIES.index(one), column).alias(one) for one, column in made.items()]
     said = [F.col(name) for name in ("event", "rank", "score")]
     return [F.col("query"), *groups, *bounds, *said, *about, F.col("message")]
