@@ -172,6 +172,32 @@ def test_groups_that_look_alike_on_the_way_are_told_apart(spark: SparkSession, t
     assert found["top", "enter", 12] == 12 and found["far", "enter", 24] == found["far", "leave", 36] == 4
 
 
+def test_what_arrow_does_not_know_of_a_type_is_not_lost(spark: SparkSession) -> None:
+    """Collations, and intervals other than of days to seconds; in rows, groups, pairs, objects."""
+    found = spark.range(6).selectExpr(
+        "id",
+        "cast('A' as string) collate UTF8_LCASE as name",
+        "id * interval '1' hour as spent",
+        "named_struct('pauses', array(interval '2' minute), 'who', 'x' collate UNICODE) as more",
+    )
+    found = found.withColumn("spent", F.col("spent").cast("interval hour"))
+    window = sb.TimeWindow(3, 3)
+    queries = [
+        sb.TopK(name="top", k=1, score="id", window=window),
+        sb.TopKPairs(name="near", k=1, score="b.id - a.id", window=window),
+        sb.TopKAcross(name="most", k=1, key="name", stream="name", value="id", streams=["A"], window=window),
+    ]
+    for control in (None, spark.createDataFrame([], "command string")):
+        results = sks.monitor(found, queries, time="id", group_by=["name"], arrival="id", control=control)
+        pair, named = results.schema["pair"].dataType, [results.schema["name"].dataType]
+        named.append(results.schema["object"].dataType["name"].dataType)
+        for row in (results.schema["row"].dataType, pair["a"].dataType, pair["b"].dataType):
+            assert [field.dataType for field in row] == [field.dataType for field in found.schema]
+        assert named == [found.schema["name"].dataType] * 2
+        tops = results.where("query = 'top' and event = 'enter'").select("row.*").orderBy("id").collect()
+        assert tops == found.where("id in (2, 5)").orderBy("id").collect()
+
+
 def plainly(results: DataFrame) -> DataFrame:
     """What of result rows Python can hold, whatever the groups."""
     scored = F.coalesce("pair.b.t", "row.t").alias("t")
@@ -208,6 +234,9 @@ def test_what_would_end_a_stream_is_refused_before_it_starts(spark: SparkSession
     stream = spark.readStream.format("rate").load().withColumn("price", F.col("value").cast("double"))
     with pytest.raises(SchemaError, match=r"has a watermark on 'ts' already.*take withWatermark out.*`lateness`"):
         sks.monitor(stream.withWatermark("timestamp", "5 seconds").withColumnRenamed("timestamp", "ts"), BEST_PRICE, time="ts")
+    left = stream.withWatermark("timestamp", "5 seconds").select(F.unix_micros("timestamp").alias("t"), "price")
+    with pytest.raises(SchemaError, match=r"has a watermark, on a column that it has left behind, already"):
+        sks.monitor(left, sb.TopK(name="q", k=3, score="price", window=sb.TimeWindow(10, 2)), time="t")
     spark.conf.set("spark.sql.session.timeZone", "GMT+8")
     try:
         with pytest.raises(SchemaError, match=r"time zone is 'GMT\+8', which the Python workers.*such as '\+08:00'"):

@@ -24,7 +24,17 @@ from skyband.errors import QueryError, SchemaError
 from skyband.query import Query
 from skyband.spark.arriving import nullable
 from skyband.spark.carried import Carried
-from skyband.spark.columns import alike, grouped_in_arrow, in_own_names, named, numbered, spark_schema, unpacked, whole
+from skyband.spark.columns import (
+    alike,
+    grouped_in_arrow,
+    in_own_names,
+    in_own_type,
+    named,
+    numbered,
+    spark_schema,
+    unpacked,
+    whole,
+)
 from skyband.spark.control.steps import is_dated, steered
 from skyband.spark.control.terms import Terms, make_terms
 from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_bound
@@ -34,6 +44,7 @@ from skyband.spark.observed import MISSED, OBSERVED, PRECISION, WITNESS, observe
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import check_name, condition_column, same_to_spark, score_column
+from skyband.spark.sessions import is_remote_session
 from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, bound_columns, put_together
 from skyband.spark.stream import Stream
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
@@ -139,13 +150,15 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
 
 def _check_stream(df: DataFrame, zone: str) -> None:
     """SchemaError for what Spark refuses only once the stream runs."""
-    for field in df.schema.fields:
-        if _DELAY in field.metadata:
-            raise SchemaError(
-                f"the input has a watermark on {field.name!r} already, and Spark takes no second one before a state; take "
-                "withWatermark out: monitor makes its own of `time` and `lateness`. Where another step needs it, to drop "
-                "duplicates for example, let that step be a stream of its own"
-            )
+    marked = next((f" on {field.name!r}" for field in df.schema.fields if _DELAY in field.metadata), None)
+    if marked is None and not is_remote_session(df.sparkSession) and _is_watermarked(df._jdf.queryExecution().analyzed()):
+        marked = ", on a column that it has left behind,"
+    if marked is not None:
+        raise SchemaError(
+            f"the input has a watermark{marked} already, and Spark takes no second one before a state; take withWatermark out: "
+            "monitor makes its own of `time` and `lateness`. Where another step needs it, to drop duplicates for example, let "
+            "that step be a stream of its own"
+        )
     try:
         pa.scalar(0, pa.timestamp("us", zone)).as_py()
     except Exception:
@@ -153,6 +166,12 @@ def _check_stream(df: DataFrame, zone: str) -> None:
             f"the session's time zone is {zone!r}, which the Python workers of a stream do not know; set "
             "spark.sql.session.timeZone to UTC, a place such as 'Asia/Shanghai' or an offset such as '+08:00'"
         ) from None
+
+
+def _is_watermarked(plan: Any) -> bool:
+    """Whether some step of Spark's plan makes a watermark."""
+    steps = plan.children()
+    return plan.nodeName() == "EventTimeWatermark" or any(_is_watermarked(steps.apply(at)) for at in range(steps.size()))
 
 
 # -- before the reduction ----------------------------------------------------------------------------------------
@@ -311,4 +330,5 @@ def _pair(df: DataFrame) -> Column:
 
 
 def _object(df: DataFrame, plan: Plan) -> Column:
-    return F.struct(*(F.col(f"k{i}").alias(df.columns[i]) for i in plan.key_columns))
+    keys = {df.columns[i]: F.col(f"k{i}") for i in plan.key_columns}
+    return F.struct(*(in_own_type(df, name, key).alias(name) for name, key in keys.items()))
