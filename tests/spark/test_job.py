@@ -30,7 +30,8 @@ from skyband.spark.jobs.board import Board
 from skyband.spark.jobs.checks import MARKS
 from skyband.spark.jobs.file import JobError
 from skyband.spark.jobs.job import Job, read_job
-from skyband.spark.jobs.running import _in_short, _spread_as_before, run_job
+from skyband.spark.jobs.refusals import in_short
+from skyband.spark.jobs.running import _spread_as_before, run_job
 from skyband.spark.jobs.source import BAD, _from_json
 from skyband.spark.marks import written_marks
 from skyband.spark.progress import Figures
@@ -234,25 +235,26 @@ def test_a_stream_that_fails_says_why_in_one_line(spark: SparkSession, tmp_path:
 )
 def test_what_python_raised_is_said_rather_than_where(last: str, said: str) -> None:
     trace = f'[STREAM_FAILED] An exception was raised by the Python Proxy: Traceback\n  File "x.py", line 1, in f\n{last}\n\n'
-    assert _in_short(Exception(f"{trace}\tat py4j.Protocol.getReturnValue(Protocol.java:476)")) == said
+    assert in_short(Exception(f"{trace}\tat py4j.Protocol.getReturnValue(Protocol.java:476)")) == said
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "line", "message"),
     [
-        (('format = "parquet"', 'format = "nosuch"'), "nosuch"),
-        (("price double", "price decimal(99, 1)"), "99"),
-        (('path = "in"', 'path = "in"\nselect = ["*", "nosuch(price) as y"]'), "nosuch"),
+        (('format = "parquet"', 'format = "nosuch"'), 4, "nosuch"),
+        (("price double", "price decimal(99, 1)"), 6, "99"),
+        (('path = "in"', 'path = "in"\nselect = ["*", "nosuch(price) as y"]'), 6, "nosuch"),
+        (('format = "memory"', 'format = "nosuch"'), 31, "nosuch"),
     ],
 )
 def test_what_only_spark_can_refuse_is_one_line_too(
-    spark: SparkSession, tmp_path: Path, change: tuple[str, str], message: str
+    spark: SparkSession, tmp_path: Path, change: tuple[str, str], line: int, message: str
 ) -> None:
     file = job_file(tmp_path, change)
     with pytest.raises(sb.SkybandError) as refused:
         run_job(read_job(file), Notes(), threading.Event(), spark)
     text = str(refused.value)
-    assert text.startswith(f"{file}: ") and message in text and "\n" not in text
+    assert text.startswith(f"{file}, line {line}: ") and message in text and "\n" not in text
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])

@@ -135,6 +135,11 @@ def read_job(file: Path) -> Job:
     if sink.format in REMEMBERING and checkpoint is None:
         message = f'a {sink.format} sink needs a checkpoint, so that a restart repeats nothing; add: checkpoint = "state"'
         raise document.problem(("sink", "format"), f"{message} above the tables")
+    if sink.format == "memory" and not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        fitting = re.sub(r"^(?=\d)|\W", "_", name, flags=re.ASCII)
+        message = f'a memory sink is a table called as the job is, and none can be called {name!r}; write: name = "{fitting}"'
+        key = ("name",) if "name" in root.content else ("sink", "format")
+        raise document.problem(key, message if "name" in root.content else f"{message} above the tables")
     if stream.time is None and (timed := [i for i, query in enumerate(queries) if isinstance(query.window, TimeWindow)]):
         message = f"query {queries[timed[0]].name!r} has a time window; name the time column"
         raise document.problem(("query", timed[0], "window"), f'{message}: add time = "..." to [stream]')

@@ -8,7 +8,6 @@ each micro-batch commits them. For any other sink there are figures only.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,6 +30,7 @@ from skyband.spark.jobs.checks import check_checkpoint, check_surroundings, kept
 from skyband.spark.jobs.columns import check_columns
 from skyband.spark.jobs.committed import READABLE, Committed
 from skyband.spark.jobs.job import Job
+from skyband.spark.jobs.refusals import in_short, refused_at
 from skyband.spark.jobs.source import BAD, read
 from skyband.spark.pipeline import monitor, request_for, terms_for
 from skyband.spark.plan import Plan
@@ -42,8 +42,7 @@ from skyband.spark.warm import warm
 from skyband.spark.watching.metrics import Metrics
 from skyband.window import CountWindow, nanoseconds
 
-_RAISED = re.compile(r"(skyband\.errors|pyarrow\.lib)\.|\w+(Error|Exception)(: |$)|.*Error$")
-"""Lines of a Python worker's trace that name what was raised; those of Java's say its package before."""
+_PATIENCE = 20  # seconds for the last report of a stream that has ended; on a busy machine it comes late
 _LOOK = 0.2  # seconds between two looks at a running stream
 
 
@@ -113,7 +112,7 @@ def _ran(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | 
         _at_line(job, ("checkpoint",), lambda: check_checkpoint(job.checkpoint, plan))
         return _followed(spark, job, plan, results, screen, stop)
     except (PySparkException, Py4JJavaError) as problem:
-        raise SkybandError(f"{job.document.file}: {_in_short(problem)}") from problem
+        raise SkybandError(f"{job.document.file}: {in_short(problem)}") from problem
     finally:
         meter.close()  # while there is a Spark to leave
         if own:
@@ -142,7 +141,7 @@ def _commands(spark: SparkSession, job: Job) -> DataFrame | None:
         return None
     lenient = {"mode": "PERMISSIVE"} if job.control.format in ("json", "csv") else {}
     source = replace(job.control, options={**lenient, **job.control.options})
-    return read(spark, replace(job, source=source), counts=f"{BAD}-of-commands")
+    return read(spark, replace(job, source=source), "control", f"{BAD}-of-commands")
 
 
 def _terms(rows: DataFrame, commands: DataFrame, job: Job) -> Terms:
@@ -233,7 +232,8 @@ def _followed(
     listener = ProgressListener(plan)
     spark.streams.addListener(listener)
     try:
-        query = _writer(job, results, tap).start()
+        with refused_at(job, "sink", "format"):
+            query = _writer(job, results, tap).start()
         listener.run = str(query.runId)
         shown = listener.figures
         try:
@@ -245,25 +245,15 @@ def _followed(
                     screen.moved(shown, boards)
         finally:
             query.stop()
-        listener.ended.wait(5)
+        listener.ended.wait(_PATIENCE)
         if written is not None:
             written.show(board)
         if listener.figures is not shown:
             screen.moved(listener.figures, boards)
         problem = query.exception()
         if problem is not None and not stop.is_set():
-            raise SkybandError(f"the stream failed: {_in_short(problem)}")
+            raise SkybandError(f"the stream failed: {in_short(problem)}")
         screen.finished(listener.figures, "stopped as asked" if stop.is_set() else "the source is exhausted")
         return listener.figures
     finally:
         spark.streams.removeListener(listener)
-
-
-def _in_short(problem: BaseException) -> str:
-    """What a user needs of Spark's message: what a Python worker raised, or its first line; without the traces."""
-    text = str(problem.java_exception.getMessage()) if isinstance(problem, Py4JJavaError) else str(problem)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if _RAISED.match(line)]
-    if raised and not raised[-1].startswith(("skyband.errors.", "pyarrow.lib.")):
-        return raised[-1]  # one of Python's own says little without its name, such as "KeyError: 'x'"
-    return raised[-1].partition(": ")[2] or raised[-1] if raised else lines[0] if lines else type(problem).__name__

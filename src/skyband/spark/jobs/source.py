@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from skyband.spark.jobs.job import FROM_KAFKA, Job
+from skyband.spark.jobs.refusals import refused_at
 
 BAD = "skyband-source"
 """Name of the metrics: `bad rows`, and `last bad`, the place of the latest."""
@@ -21,24 +22,29 @@ _BROKEN_OPTION = "columnNameOfCorruptRecord"
 _KAFKA = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
-def read(spark: SparkSession, job: Job, counts: str = BAD) -> DataFrame:
-    """The source's rows; Kafka's values are JSON where the job gives their schema. `counts` names the count of broken ones."""
+def read(spark: SparkSession, job: Job, end: str = "source", counts: str = BAD) -> DataFrame:
+    """The source's rows; Kafka's values are JSON where the job gives their schema. What Spark refuses becomes a JobError at a
+    line of the table `end`. `counts` names the count of broken rows."""
     source = job.source
     if "kafka" in (source.format, job.sink.format):
-        _check_connector(spark, job)
+        _check_connector(spark, job, end)
     reader = spark.readStream.format(source.format).options(**source.options)
     schema, checked = source.schema, False
     if schema is not None and source.format != "kafka":
         settled = {name.lower() for name in source.options} & {"mode", _BROKEN_OPTION.lower()}
         checked = source.format in ("json", "csv") and not settled
-        reader = reader.schema(_with_broken(schema) if checked else schema)
+        with refused_at(job, end, "schema"):
+            reader = reader.schema(_with_broken(schema) if checked else schema)
         reader = reader.option(_BROKEN_OPTION, _BROKEN) if checked else reader
-    rows = reader.load(source.path) if source.path is not None else reader.load()
+    with refused_at(job, end, "format"):
+        rows = reader.load(source.path) if source.path is not None else reader.load()
     if checked:
         rows = _sound(rows, F.col(_BROKEN).isNotNull(), F.lit(None).cast("string"), counts).drop(_BROKEN)
     elif source.format == "kafka" and schema is not None:
-        rows = _from_json(rows, schema, counts)
-    return rows.selectExpr(*source.select) if source.select else rows
+        with refused_at(job, end, "schema"):
+            rows = _from_json(rows, schema, counts)
+    with refused_at(job, end, "select"):
+        return rows.selectExpr(*source.select) if source.select else rows
 
 
 def _from_json(rows: DataFrame, schema: str, counts: str | Observation = BAD) -> DataFrame:
@@ -63,7 +69,7 @@ def _sound(rows: DataFrame, broken: Column, place: Column, counts: str | Observa
     return rows.observe(counts, counted, F.max_by(place, moment).alias("last bad")).where(~broken)
 
 
-def _check_connector(spark: SparkSession, job: Job) -> None:
+def _check_connector(spark: SparkSession, job: Job, end: str) -> None:
     try:
         spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_KAFKA)
     except Exception:
@@ -72,5 +78,5 @@ def _check_connector(spark: SparkSession, job: Job) -> None:
             f'Spark has no Kafka connector; add to [spark]: "spark.jars.packages" = "{package}", which Spark then fetches, '
             'or "spark.jars" with the paths of its jars'
         )
-        end = "source" if job.source.format == "kafka" else "sink"
+        end = end if job.source.format == "kafka" else "sink"
         raise job.document.problem((end, "format"), message) from None
