@@ -81,8 +81,9 @@ def monitor(
     lateness  how far behind the greatest time a row may come; a row whose slide has closed is late, counted, dropped
     group_by  columns; every combination of their values has windows of its own
     arrival   a column (an offset, a sequence number) by which rows of equal score and time are ranked, the larger first,
-              and in whose order count windows count the rows of each micro-batch. Without it rows of equal score and time
-              rank by a hash of their content, and count windows count rows in the order of time, late ones left out.
+              and in whose order count windows count the rows of each micro-batch; its values must tell the rows of a group
+              apart. Without it rows of equal score and time rank by a hash of their content, and count windows count rows
+              in the order of time, late ones left out.
     key       the column by which rows are deleted; needs `deletes`, a boolean column: where it is true, the row is none but
               deletes the live row with its key, as `Monitor.delete` does, in the order of time and arrival; queries are then
               all over time windows or all over count windows
