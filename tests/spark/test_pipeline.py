@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -367,6 +368,18 @@ def test_settings_never_override_what_the_user_set(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     sks.configure(spark, cores=7)
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_workers_run_a_python_that_has_skyband(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a session which somebody else began is the first `python3` of the path."""
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "nosuchpython3")
+    df, asked = spark.createDataFrame([], SCHEMA), sb.TopK(name="q", k=1, score="price", window=sb.CountWindow(3))
+    with pytest.raises(sb.SkybandError, match=r"would run 'nosuchpython3', which has no skyband; .*sks\.configure"):
+        sks.monitor(df, asked, arrival="id")
+    sks.configure(spark)
+    assert spark.sparkContext.pythonExec == sys.executable
+    assert sks.monitor(df, asked, arrival="id").columns[0] == "query"
 
 
 def test_a_task_keeps_to_its_core(spark: SparkSession) -> None:

@@ -44,7 +44,7 @@ from skyband.spark.observed import MISSED, OBSERVED, PRECISION, WITNESS, observe
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import check_name, condition_column, same_to_spark, score_column
-from skyband.spark.sessions import is_remote_session
+from skyband.spark.sessions import check_workers, is_remote_session
 from skyband.spark.stateful import TALLIES, TO, answer_batch, answer_micro_batch, bound_columns, put_together
 from skyband.spark.stream import Stream
 from skyband.spark.tallies import BY_QUERY, OLDEST, RESULTS
@@ -98,6 +98,7 @@ def monitor(
             f"monitor() answers queries over a DataFrame of Spark, got {type(df).__module__}.{type(df).__qualname__}; make "
             "one, as by spark.createDataFrame(...), or push to a skyband.Monitor"
         )
+    check_workers(df.sparkSession)
     if group_by is None or isinstance(group_by, Column):
         raise QueryError(f"group_by must be names of columns, as in ['venue'], got {group_by!r}")
     groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
@@ -18,6 +22,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 DAEMON = "skyband.spark.daemon"
+_PYTHON = "PYSPARK_PYTHON"  # what workers run
 
 _PACKAGES = (
     'The lines above say whether it could not fetch spark.jars.packages = "{}": name another version or repository '
@@ -82,7 +87,7 @@ def session(
     wanted |= settings(cores, partitions, local=local)
     wanted = {key: value for key, value in wanted.items() if key not in defaults}
     wanted |= {key: str(value) for key, value in (config or {}).items()}
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault(_PYTHON, {**defaults, **wanted}["spark.pyspark.python"])  # the setting alone is read by spark-submit
     try:
         if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
             jvm.start(wanted)
@@ -114,7 +119,31 @@ def configure(spark: SparkSession, cores: int | None = None) -> SparkSession:
     for key, value in settings(cores or spark.sparkContext.defaultParallelism, local=local).items():
         if key not in present and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
+    if local and _PYTHON not in os.environ:
+        spark.sparkContext.pythonExec = present.get("spark.pyspark.python", sys.executable)
     return spark
+
+
+def check_workers(spark: SparkSession) -> None:
+    """SkybandError where Spark is one process and its workers would run a Python without skyband."""
+    if is_remote_session(spark) or not spark.sparkContext.master.startswith("local"):
+        return
+    python = spark.sparkContext.pythonExec
+    beside = Path(shutil.which(python) or python).parent == Path(sys.executable).parent  # an environment's Python is a link
+    if not beside and not spark.sparkContext._python_includes and _lacks_skyband(python):
+        raise SkybandError(
+            f"Spark's workers would run {python!r}, which has no skyband; make the session with sks.session(), call "
+            f"sks.configure(spark) on yours, or set {_PYTHON}={sys.executable} before it begins"
+        )
+
+
+@cache
+def _lacks_skyband(python: str) -> bool:
+    look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('skyband') is None)"
+    try:
+        return subprocess.run([python, "-c", look], stdin=subprocess.DEVNULL, capture_output=True).returncode != 0
+    except OSError:
+        return True
 
 
 def is_remote_session(spark: Any) -> bool:
