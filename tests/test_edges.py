@@ -122,6 +122,32 @@ def test_nanoseconds_reach_far_enough() -> None:
         monitor.advance(np.datetime64("2262-04-11T23:47:16", "ns"))
 
 
+OVER_TIME = [
+    row["name"]
+    for row in sb.algorithms().to_pylist()
+    if row["family"] == "ranked" and row["exact"] and "time" in row["windows"]
+]
+
+
+@pytest.mark.parametrize("algorithm", OVER_TIME)
+def test_times_far_from_the_epoch_mean_what_others_do(algorithm: str) -> None:
+    """Windows are numbered from the epoch on: with slides of one, these numbers are as large as the times."""
+    times, scores = np.arange(12) * 5 % 9 + np.arange(12) * 2, np.arange(12) * 7 % 5 * 1.0
+    found = []
+    for begin in (0, -(2**63 - 2**61), 2**63 - 2**61 - 100):
+        asked = query(k=2, window=sb.TimeWindow(4, 1), emit="snapshots", algorithm=algorithm)
+        monitor = sb.Monitor([asked], time="t", lateness=9)
+        told = [
+            monitor.push({"t": begin + times[:7], "x": scores[:7]}),
+            monitor.push({"t": begin + times[7:], "x": scores[7:]}),
+        ]
+        told = pa.concat_tables([*told, monitor.flush()])
+        ends = [end - begin for end in told["window_end"].to_pylist()]
+        found.append(list(zip(ends, told["score"].to_pylist(), told["seq"].to_pylist(), strict=True)))
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) > 30
+
+
 @pytest.mark.parametrize("wrong", [{"x": [2**70]}, {"x": [1.0], "s": ["\ud800"]}, {"x": [object()]}])
 def test_values_no_column_can_hold_are_refused(wrong: dict[str, list[Any]]) -> None:
     with pytest.raises(sb.SchemaError):

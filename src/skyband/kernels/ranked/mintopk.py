@@ -34,8 +34,8 @@ MARKS = 7
 SHORT = 16  # runs of pointers up to this length are turned one by one
 ENDS = 0  # this node is both ends of the list: better than the best, worse than the worst
 NONE = -1
-NEVER = np.iinfo(np.int64).max // 2  # halved, so that differences from any window number are no overflow
-LONG_AGO = np.iinfo(np.int64).min // 2
+NEVER = np.iinfo(np.int64).max  # to be compared with window numbers: their difference may be an overflow
+LONG_AGO = np.iinfo(np.int64).min
 
 
 class SuperList(NamedTuple):
@@ -104,7 +104,7 @@ def _first_entered(bound, scores, ordinals, current, full_stop, score, ordinal):
         high = probe
         step *= 2
     while low < high:
-        middle = (low + high) >> 1
+        middle = low + ((high - low) >> 1)
         node = bound[middle & mask]
         if outranks(score, ordinal, scores[node], ordinals[node]):
             high = middle
@@ -161,7 +161,10 @@ def _push_out(leave, better, worse, bound, leaving, marks, entered, full_stop):
             while place < run_stop and bound[place] == node:
                 while leave[replacement] <= shift + place:
                     replacement = better[replacement]
-                place = _replaced(bound, place, min(run_stop, leave[replacement] - shift), node, replacement)
+                stop = (
+                    min(shift + run_stop, leave[replacement]) - shift
+                )  # not the other way round: NEVER less a negative number
+                place = _replaced(bound, place, stop, node, replacement)
             if leave[node] == shift + place:
                 _unlink(leave, better, worse, leaving, marks, node)
         window = shift + place
@@ -203,7 +206,9 @@ def _enter(superlist, score, ordinal, leaves):
         recent[newest] = leaves
         marks[NEWEST] = newest
         marks[UNFILLED] = recent[newest + 1 if newest + 1 < recent.shape[0] else 0]
-        for w in range(full_stop, marks[UNFILLED]):  # these have exactly k rows now, so the worst of all is their last
+        for w in range(
+            full_stop, max(full_stop, marks[UNFILLED])
+        ):  # these have exactly k rows now, so the worst of all is their last
             bound[w & mask] = better[ENDS]
     return True
 

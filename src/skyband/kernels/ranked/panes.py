@@ -30,8 +30,8 @@ FRESH = 10  # 1: no answer has been handed out from this state
 MARKS = 11
 
 DONE, WANT_LISTS, WANT_LOG = 0, 1, 2  # why a run came back
-NEVER = np.iinfo(np.int64).max // 2  # halved, so that differences from any window number are no overflow
-LONG_AGO = np.iinfo(np.int64).min // 2
+NEVER = np.iinfo(np.int64).max
+LONG_AGO = np.iinfo(np.int64).min
 
 
 class Stacks(NamedTuple):
