@@ -87,6 +87,7 @@ def test_values_are_those_of_the_definition_and_bounds_hold(
         ("x * (-1 % 7)", (1.0, 0.0), (3.0, 0.0), (6.0, 18.0)),
         ("sqrt(x)", (-4.0, 0.0), (9.0, 0.0), (0.0, 3.0)),
         ("x > 2 or y < 0", (3.0, 1.0), (4.0, 2.0), (1.0, 1.0)),
+        ("floor(sin(x)) + ceil(cos(y))", (4.0, -1.0), (5.0, 1.0), (0.0, 0.0)),
     ],
 )
 def test_bounds_are_tight_where_an_expression_rises_or_falls(

@@ -368,3 +368,4 @@ def _bound_wave(operation, a, b, unknown, out):
     if np.ceil((a - crest) / _PERIOD - 0.5 - slack) <= (b - crest) / _PERIOD - 0.5 + slack:
         low = -1.0
     _widened(low, high, unknown, out)
+    out[LOW], out[HIGH] = max(out[LOW], -1.0), min(out[HIGH], 1.0)  # no wave is higher, as over a longer interval
