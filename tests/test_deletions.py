@@ -351,3 +351,15 @@ def test_a_window_of_the_rows_it_was_searched_for_is_searched_again_when_one_was
     assert monitor.advance(11)["id"].to_pylist()[-2:] == [1, 2]  # the first row has left, so that the next is searched for
     assert monitor.delete([1])["id"].to_pylist() == [2, 3]
     assert monitor.advance(12)["id"].to_pylist() == [2, 3]
+
+
+def test_a_row_that_comes_back_by_a_deletion_is_no_arrival_however_many_there_were() -> None:
+    monitor = sb.Monitor([sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(20, slide=10), emit="arrivals")], key="id")
+    monitor.push({"id": [0], "x": [5.0]})
+    (lane,) = monitor._lanes
+    assert isinstance(lane, CrowdLane)
+    lane.ranked_limit = 0  # as when thousands have been told of
+    told = monitor.push({"id": range(1, 29), "x": [9.0 if at == 15 else 0.0 for at in range(1, 29)]})
+    assert told["id"].to_pylist() == [0, 15]
+    assert monitor.delete([15]).num_rows == 0  # the window of the first 20 rows is answered again, and row 0 is its best
+    assert monitor.top("q")["id"].to_pylist() == [0]

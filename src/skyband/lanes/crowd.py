@@ -256,8 +256,8 @@ class CrowdLane(Lane):
         return emitted.where(keep)
 
     def _oldest(self) -> int:
-        """No window to come holds a row before this ordinal."""
-        return self.structure.seen - max(member.size for member in self.members)
+        """No window to come holds a row before this ordinal, nor does one that ended last, which may be answered again."""
+        return self.structure.oldest_needed()
 
     def _nulls(self, rows: Rows, points: np.ndarray) -> np.ndarray:
         """How many rows have no score, for each query: only rows with an attribute that is not finite, or that arithmetic
