@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from jobs import job_file
+from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 
 import skyband as sb
@@ -255,6 +256,37 @@ def test_what_only_spark_can_refuse_is_one_line_too(
         run_job(read_job(file), Notes(), threading.Event(), spark)
     text = str(refused.value)
     assert text.startswith(f"{file}, line {line}: ") and message in text and "\n" not in text
+
+
+class Raised:
+    """An exception of Java, as Py4J shows it."""
+
+    def __init__(self, message: str, cause: Raised | None = None) -> None:
+        self.message, self.cause = message, cause
+
+    def getMessage(self) -> str:
+        return self.message
+
+    def getCause(self) -> Raised | None:
+        return self.cause
+
+
+def test_a_setting_that_spark_refuses_is_named_with_its_line(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark reads it when the session is first used, and hides the reason behind what it was about to make."""
+    why = """The value 'many' in the config "spark.sql.shuffle.partitions" is invalid."""
+    refused = PySparkException(message="Error while instantiating 'SessionStateBuilder':")
+    refused._origin = Raised("Error while instantiating 'SessionStateBuilder':", Raised(why))
+
+    def read(*_: object) -> None:
+        raise refused
+
+    monkeypatch.setattr("skyband.spark.jobs.running.read", read)
+    file = job_file(tmp_path, ("[trigger]", '[spark]\n"spark.sql.shuffle.partitions" = "many"\n\n[trigger]'))
+    with pytest.raises(JobError) as said:
+        run_job(read_job(file), Notes(), threading.Event(), spark)
+    assert str(said.value) == f"{file}, line 34: {why}"
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])

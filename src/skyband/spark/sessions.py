@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -99,9 +100,11 @@ def session(
     except SkybandError:
         raise
     except Exception as problem:
-        packages = wanted.get("spark.jars.packages")
-        remedy = _PACKAGES.format(packages) if packages else jvm.NEEDS_JAVA
-        raise SkybandError(f"Spark did not start: {problem}. {remedy}") from problem
+        packages, reason, remedy = wanted.get("spark.jars.packages"), str(problem), jvm.NEEDS_JAVA
+        if isinstance(problem, Py4JJavaError):  # there is a Java, and it said why
+            reason, remedy = str(problem.java_exception.getMessage()), "Correct the settings of the session"
+        remedy = _PACKAGES.format(packages) if packages else remedy
+        raise SkybandError(f"Spark did not start: {reason.rstrip('.')}. {remedy}") from problem
 
 
 def configure(spark: SparkSession, cores: int | None = None) -> SparkSession:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -26,8 +27,13 @@ def refused_at(job: Job, *key: str) -> Iterator[None]:
 
 def in_short(problem: BaseException) -> str:
     """What a user needs of Spark's message: what a Python worker raised, or its first line; without the traces."""
-    text = str(problem.java_exception.getMessage()) if isinstance(problem, Py4JJavaError) else str(problem)
+    java: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
+    text = str(java.getMessage()) if isinstance(problem, Py4JJavaError) else str(problem)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if java is not None and lines and lines[0].endswith(":"):  # what it begins to say, its cause says
+        while java.getCause() is not None:
+            java = java.getCause()
+        lines = [java.getMessage() or lines[0]]
     raised = [line for line in lines if _RAISED.match(line)]
     if raised and not raised[-1].startswith(("skyband.errors.", "pyarrow.lib.")):
         return raised[-1]  # one of Python's own says little without its name, such as "KeyError: 'x'"

@@ -112,7 +112,11 @@ def _ran(job: Job, screen: Screen, stop: threading.Event, spark: SparkSession | 
         _at_line(job, ("checkpoint",), lambda: check_checkpoint(job.checkpoint, plan))
         return _followed(spark, job, plan, results, screen, stop)
     except (PySparkException, Py4JJavaError) as problem:
-        raise SkybandError(f"{job.document.file}: {in_short(problem)}") from problem
+        message = in_short(problem)
+        for setting in job.spark:
+            if setting in message:
+                raise job.document.problem(("spark", setting), message) from problem
+        raise SkybandError(f"{job.document.file}: {message}") from problem
     finally:
         meter.close()  # while there is a Spark to leave
         if own:
