@@ -145,6 +145,33 @@ def test_durations_in_every_spelling_mean_the_same() -> None:
     assert all(result == results[0] for result in results) and results[0][0].num_rows > 0
 
 
+def test_durations_of_pandas_count_nanoseconds(tmp_path: Path) -> None:
+    window = sb.TimeWindow(pd.Timedelta(1500, "ns"), slide=pd.Timedelta(750, "ns"))
+    assert window == sb.TimeWindow("1500 ns", slide="750 ns")
+    monitor = sb.Monitor([best(1, window)], time="ts", lateness=pd.Timedelta(1, "us") + pd.Timedelta(1, "ns"))
+    monitor.save(tmp_path / "state")
+    again = sb.Monitor.load(tmp_path / "state")
+    for each in (monitor, again):
+        each.push(pa.table({"ts": pa.array([2300, 1200], pa.timestamp("ns")), "x": [1.0, 2.0]}))
+        assert each.watermark.value == 1299
+        assert each.stats("best")["late"] == 0
+
+
+def test_a_long_lateness_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
+    monitor = sb.Monitor(best(1, sb.TimeWindow("1 us", "1 us")), time="ts", lateness=timedelta(days=300_000, microseconds=1))
+    monitor.save(tmp_path / "state")
+    again = sb.Monitor.load(tmp_path / "state")
+    for each in (monitor, again):
+        each.push({"ts": [datetime(3000, 1, 1)], "x": [1.0]})
+    assert monitor.watermark == again.watermark
+
+
+def test_durations_may_be_numbers_of_numpy() -> None:
+    assert sb.TimeWindow(np.int64(10), slide=np.uint8(5)) == sb.TimeWindow(10, slide=5)
+    monitor = sb.Monitor([best(1, sb.TimeWindow(np.int32(10), slide=5))], time="ts", lateness=np.int64(3))
+    assert monitor.push({"ts": [4, 8], "x": [1.0, 2.0]})["window_end"].to_pylist() == [5]
+
+
 NANOSECONDS = """
 import sys
 class NotInstalled:

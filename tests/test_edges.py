@@ -137,11 +137,9 @@ def test_times_far_from_the_epoch_mean_what_others_do(algorithm: str) -> None:
     for begin in (0, -(2**63 - 2**61), 2**63 - 2**61 - 100):
         asked = query(k=2, window=sb.TimeWindow(4, 1), emit="snapshots", algorithm=algorithm)
         monitor = sb.Monitor([asked], time="t", lateness=9)
-        told = [
-            monitor.push({"t": begin + times[:7], "x": scores[:7]}),
-            monitor.push({"t": begin + times[7:], "x": scores[7:]}),
-        ]
-        told = pa.concat_tables([*told, monitor.flush()])
+        parts = [slice(0, 7), slice(7, 12)]
+        told = pa.concat_tables([monitor.push({"t": begin + times[part], "x": scores[part]}) for part in parts])
+        told = pa.concat_tables([told, monitor.flush()])
         ends = [end - begin for end in told["window_end"].to_pylist()]
         found.append(list(zip(ends, told["score"].to_pylist(), told["seq"].to_pylist(), strict=True)))
     assert found[0] == found[1] == found[2]

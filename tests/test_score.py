@@ -783,6 +783,7 @@ WRONG_CALLABLES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "names": (lambda columns: columns["name"], "array of numbers"),
     "moments": (lambda columns: np.array([0, 1, 2], "datetime64[s]"), "datetime64[s]"),
     "complex": (lambda columns: columns["x"] * 1j, "complex128"),
+    "beyond a float64": (lambda columns: np.array([10**400, 1, 2], object), "array of numbers"),
 }
 
 

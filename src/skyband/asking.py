@@ -51,6 +51,8 @@ def check_asked(name: Any, window: Any, **choices: tuple[Any, tuple[str, ...]]) 
     """QueryError when a query has no name or no window, or when a choice, a value with those allowed, is none of them."""
     if not isinstance(name, str) or not name:
         raise QueryError(f"a query needs a name, a non-empty text; got {name!r}")
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise QueryError(f"the name {name!r} holds half of a surrogate pair, which no result can; leave it out")
     if not isinstance(window, CountWindow | TimeWindow):
         raise QueryError(f"query {name!r}: window must be a CountWindow or a TimeWindow, got {window!r}")
     for what, (value, known) in choices.items():

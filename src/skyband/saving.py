@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Hashable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -161,7 +161,7 @@ def _members(saved: dict[str, Any], callables: Mapping[str, Callable[..., Any]])
 
 
 def _duration_to_json(value: Any) -> Any:
-    return value if isinstance(value, int | str) else {"us": round(value.total_seconds() * 10**6)}
+    return value if isinstance(value, int | str) else {"us": value // timedelta(microseconds=1)}
 
 
 def _duration_from_json(value: Any) -> Any:

@@ -37,13 +37,16 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Zµ]+)\s*")
 
 
 def duration(value: object, what: str) -> int | timedelta | str:
-    """Check that `value` is a duration; `what` names it in the error."""
-    if isinstance(value, bool) or not isinstance(value, int | str | timedelta):
+    """`value` as a duration; QueryError when it is none. `what` names it in the error."""
+    if isinstance(value, bool) or not (isinstance(value, str | timedelta) or hasattr(value, "__index__")):
         raise QueryError(
             f"{what} must be a duration, got {value!r}; write '30 minutes', a timedelta or an integer in the time column's unit"
         )
-    if not isinstance(value, int):
-        nanoseconds(value, what)
+    if not isinstance(value, str | timedelta):
+        return int(value.__index__())
+    exact = nanoseconds(value, what)
+    if isinstance(value, timedelta) and (finer := int(getattr(value, "nanoseconds", 0))):  # that of pandas has some
+        return f"{exact + finer} ns"
     return value
 
 
@@ -116,6 +119,8 @@ class TimeWindow:
 
     def __post_init__(self) -> None:
         size, slide = duration(self.size, "TimeWindow size"), duration(self.slide, "TimeWindow slide")
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "slide", slide)
         if isinstance(size, int) != isinstance(slide, int):
             raise QueryError(
                 f"TimeWindow size {size!r} and slide {slide!r} must both be integers or both be durations with a unit"

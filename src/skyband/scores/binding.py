@@ -257,7 +257,7 @@ def _called(function: ScoreFunction, name: str, table: pa.Table) -> Array:
         if result.dtype.kind not in "biufO":
             raise TypeError(f"values of type {result.dtype}")
         scores = result.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise SchemaError(f"the callable score {name!r} must return an array of numbers; got {error}") from error
     if scores.shape != (table.num_rows,):
         raise SchemaError(

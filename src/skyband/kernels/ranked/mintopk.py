@@ -161,9 +161,7 @@ def _push_out(leave, better, worse, bound, leaving, marks, entered, full_stop):
             while place < run_stop and bound[place] == node:
                 while leave[replacement] <= shift + place:
                     replacement = better[replacement]
-                stop = (
-                    min(shift + run_stop, leave[replacement]) - shift
-                )  # not the other way round: NEVER less a negative number
+                stop = min(shift + run_stop, leave[replacement]) - shift  # in this order: NEVER may be among them
                 place = _replaced(bound, place, stop, node, replacement)
             if leave[node] == shift + place:
                 _unlink(leave, better, worse, leaving, marks, node)
@@ -206,9 +204,8 @@ def _enter(superlist, score, ordinal, leaves):
         recent[newest] = leaves
         marks[NEWEST] = newest
         marks[UNFILLED] = recent[newest + 1 if newest + 1 < recent.shape[0] else 0]
-        for w in range(
-            full_stop, max(full_stop, marks[UNFILLED])
-        ):  # these have exactly k rows now, so the worst of all is their last
+        # these have exactly k rows now, so the worst of all is their last
+        for w in range(full_stop, max(full_stop, marks[UNFILLED])):
             bound[w & mask] = better[ENDS]
     return True
 
