@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "skyband"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+FOLDERS = sorted({path.parent for path in MODULES} - {PACKAGE, PACKAGE / "algorithms"})
 
 COMMAND_LINE = ("skyband.cli", "skyband.console", "skyband.__main__")
 ALGORITHMS_MAY_IMPORT = (
@@ -100,6 +101,14 @@ def test_algorithms_are_known_only_through_the_table_and_the_contract(path: Path
     of_many = {f"skyband.algorithms.spatial.{name}" for name in ("asked", "crowd", "crowd_time", "thresholds")}
     imported = {name for name in imports_of(path) if name in modules and name.rpartition(".")[2] not in FAMILIES}
     assert not imported - {"skyband.algorithms", "skyband.algorithms.choose"} - contracts - of_many
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_every_package_says_what_its_files_are(folder: Path) -> None:
+    told = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    files = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    assert set(re.findall(r"\b\w+\.py\b", told)) == files
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} <= set(re.findall(r"(\w+)/", told))
 
 
 def test_the_rule_sees_an_import_inside_a_function(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ snapshots.py  the windows that it says nothing of
 scores.py  many queries with scores of any form
 across.py  objects whose attributes arrive in separate streams; across_rows.py reads and checks their rows; across_newest.py:
            as one part of several
-pairs.py   pairs of rows; pairs_windows.py: their two kinds of windows
+pairs.py   pairs of rows; pairs_windows.py: their two kinds of windows; texts.py: the texts among what is compared
 """
 
 from skyband.lanes.across import AcrossLane, across_place

@@ -2,12 +2,17 @@
 
     pipeline.py   monitor(): the steps as one query of Spark      sessions.py   a session with the settings that matter
     scores.py     scores as Catalyst columns                      plan.py       what workers are told; paces.py, marks.py
-    reduce.py     rows next to the data                           group.py      the windows of one group
+    reduce.py     rows next to the data; candidate_rows.py        group.py      the windows of one group
     stateful.py   a group's answers to a micro-batch              kept.py       a state between micro-batches; memory.py
-    tallies.py    what a group says of each query                 progress.py   figures from Spark's reports
+    logged.py     the same as a log                               observed.py   names of the figures in Spark's reports
+    tallies.py    what a group says of each query                 progress.py   those figures, read
     watching/     metrics(): those figures for other programs     control/      queries that come and go by commands
+    daemon.py     Python workers, and what they load first        worker.py     what a worker does once
     warm.py       kernels compiled while Spark starts             jvm.py        the JVM of a session that is started here
     arriving.py   columns in the types that workers were told     watermark.py  times as Spark's watermark holds them
+    stream.py     what is said of a stream besides its queries    columns.py    columns for Catalyst
+    carried.py    plans on their way to the workers               packets.py    tables on theirs
+    ties.py       what tells equal rows apart
 
 Where a column of scores is not the answer (many scores, pairs, objects, deletions), a group has several states:
 
