@@ -54,12 +54,13 @@ def _value(tree: Tree, columns: Mapping[str, Array]) -> Array:
         return np.where(np.isnan(condition), np.nan, np.where(condition != 0, chosen, otherwise))
     if len(values) == 1:
         return _ONE[tree.op](values[0])
-    if _is_square(tree):
+    if is_square(tree):
         return values[0] * values[0]
     return reduce(_TWO[tree.op], values)
 
 
-def _is_square(tree: Call) -> bool:
+def is_square(tree: Call) -> bool:
+    """Is it x ** 2? That is computed as x * x wherever it is: products are rounded alike by all, powers are not."""
     return tree.op == "**" and tree.args[1] == Number(2.0)
 
 
@@ -268,7 +269,7 @@ class Lowering:
         if tree in self.place_of:
             return self.place_of[tree]
         assert isinstance(tree, Call)
-        if _is_square(tree):
+        if is_square(tree):
             place = self._step("*", tree, *[self._place(tree.args[0])] * 2)
             self._read(*tree.args)
         elif len(tree.args) > 1 and tree.op != "where":

@@ -33,7 +33,7 @@ from pyspark.sql.types import DataType, DoubleType, StringType, StructType, User
 
 from skyband.errors import SchemaError
 from skyband.scores.binding import BoundScore, bind_callable, bind_tree
-from skyband.scores.evaluation import evaluate
+from skyband.scores.evaluation import evaluate, is_square
 from skyband.scores.expression import COMPARISONS, EQUALITIES, Call, Column, Number, Text, Tree
 from skyband.scores.score import Score, Where, as_tree, where_tree
 from skyband.spark.columns import named
@@ -201,10 +201,6 @@ def _constant(tree: Tree) -> float | None:
     return None if isinstance(tree, Text) or tree.columns() else float(evaluate(tree, {}, 1)[0])
 
 
-def _is_square(tree: Call) -> bool:
-    return tree.op == "**" and tree.args[1] == Number(2.0)
-
-
 def _size(tree: Tree) -> float:
     """How many nodes Catalyst meets while it plans the value, roughly; infinite for what only Python computes."""
     constant = _constant(tree)
@@ -217,7 +213,7 @@ def _size(tree: Tree) -> float:
         return 2 * _truth_size(tree)
     if tree.op == "where":
         return 3 * _truth_size(tree.args[0]) + sum(map(_size, tree.args[1:])) + _NODES
-    if tree.op not in _MEETINGS or (tree.op == "**" and not _is_square(tree)):
+    if tree.op not in _MEETINGS or (tree.op == "**" and not is_square(tree)):
         return math.inf
     meetings, sizes = _MEETINGS[tree.op], [_size(argument) for argument in tree.args]
     if len(sizes) == 1:

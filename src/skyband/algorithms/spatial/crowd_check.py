@@ -11,11 +11,9 @@ from skyband.kernels.ranked.bands import NEVER, THRESHOLD, K
 from skyband.kernels.ranked.pruning import NONE, Pruners
 from skyband.kernels.spatial.calendar import BY_ROW, BY_WINDOW, Calendar
 from skyband.kernels.spatial.crowd_index import Indexed
-from skyband.kernels.spatial.grid import FIRST, STOP, Grid, cells_of
+from skyband.kernels.spatial.grid import FIRST, STOP, WORD_BITS, Grid, cells_of
 from skyband.kernels.spatial.points import NEXT, OLDEST, USED, Points
 from skyband.kernels.spatial.screening import BOUND
-
-_WORD = 64
 
 
 def check_points(points: Points, grid: Grid) -> None:
@@ -47,12 +45,12 @@ def check_monitored(state: Pruners, grid: Grid, indexed: Indexed, best: np.ndarr
     monitoring = np.array([sum(int(word).bit_count() for word in words) for words in grid.members])
     assert (monitoring == grid.watchers).all(), f"cells are monitored by {monitoring} queries, counted as {grid.watchers}"
     for q in range(len(state.query)):
-        monitors = (grid.members[:, q // _WORD] >> np.uint64(q % _WORD) & np.uint64(1)).astype(bool)
+        monitors = (grid.members[:, q // WORD_BITS] >> np.uint64(q % WORD_BITS) & np.uint64(1)).astype(bool)
         missing = np.flatnonzero((best[q] >= indexed.threshold[q]) & ~monitors)
         assert len(missing) == 0, f"query {q}, indexed with {indexed.threshold[q]}, does not monitor the cells {missing}"
         needed = _needed(state, q)
         assert indexed.threshold[q] <= needed, f"query {q} is indexed with {indexed.threshold[q]} and needs {needed}"
-        screened = indexed.screen[q // _WORD, BOUND, q % _WORD]
+        screened = indexed.screen[q // WORD_BITS, BOUND, q % WORD_BITS]
         assert np.isnan(screened) or screened == indexed.threshold[q], f"query {q} is screened by {screened}"
         at = coordinates(np.flatnonzero(monitors), resolution, dimensions)
         inside = (at >= grid.box[q, FIRST][:, None]) & (at < grid.box[q, STOP][:, None])
