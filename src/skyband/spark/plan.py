@@ -8,7 +8,7 @@ rows of each pane. Queries on many scores, of pairs and across streams are answe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -193,15 +193,9 @@ def make_request(
     spread = checked_spread(spread)
     whole = [_in_whole_numbers(query, clock) for query in asked]
     ranked = [query for query in whole if isinstance(query, TopK | Threshold)]
-    distinct = dict.fromkeys((score_key(query.score), where_key(query.where)) for query in ranked)
+    distinct = {_ranking(query) for query in ranked}
     scored = [] if key is not None or len(distinct) > MANY else ranked
-    number = {one: at for at, one in enumerate(distinct)} if scored else {}
-    scores: dict[int, tuple[Score, Where | None]] = {}
-    rewritten: list[RankedQuery] = []
-    for query in scored:
-        at = number[score_key(query.score), where_key(query.where)]
-        scores.setdefault(at, (query.score, query.where))
-        rewritten.append(replace(query, score=f"s{at}", where=None))
+    rewritten, scores = _numbered(scored)
     apart = () if not scored else (TopK, Threshold)
     raw = [query for query in whole if not isinstance(query, apart)]
     names = _names(schema)
@@ -222,8 +216,8 @@ def make_request(
         schema=pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)]),
         names=names,
         scores=len(scores),
-        bare=tuple(_bare(score, where, schema) for score, where in scores.values()),
-        filtered=tuple(where is not None for _, where in scores.values()),
+        bare=tuple(_bare(score, where, schema) for score, where in scores),
+        filtered=tuple(where is not None for _, where in scores),
         time=None if time is None else schema.names.index(time),
         arrives=None if arrival is None else schema.names.index(arrival),
         groups=numbers,
@@ -236,7 +230,25 @@ def make_request(
         deletes=None if deletes is None else schema.names.index(deletes),
         marks=make_marks(asked, schema, [time, grouping, arrival], [key, deletes], spread if shards else None) | more,
     )
-    return Request(plan, tuple(scores.values()))
+    return Request(plan, scores)
+
+
+def _ranking(query: RankedQuery) -> Hashable:
+    """Equal for queries that are ranked by one column."""
+    return score_key(query.score), where_key(query.where)
+
+
+def _numbered(queries: Iterable[RankedQuery]) -> tuple[list[RankedQuery], tuple[tuple[Score, Where | None], ...]]:
+    """The queries, ranked by columns s0, s1, ... in place of their scores, and what the driver computes for those columns."""
+    number: dict[Hashable, int] = {}
+    scores: list[tuple[Score, Where | None]] = []
+    rewritten: list[RankedQuery] = []
+    for query in queries:
+        at = number.setdefault(_ranking(query), len(scores))
+        if at == len(scores):
+            scores.append((query.score, query.where))
+        rewritten.append(replace(query, score=f"s{at}", where=None))
+    return rewritten, tuple(scores)
 
 
 def checked_queries(queries: Iterable[Query] | Query) -> list[Query]:
