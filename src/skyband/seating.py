@@ -135,18 +135,21 @@ def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane]
     return new, joining
 
 
+_NO_SUCH_ARRAY = ("Maximum allowed", "array is too big")  # how NumPy begins to say that
+
+
 def _open_to(one: Place, lanes: list[Lane]) -> Lane | None:
     return next((lane for lane in lanes if lane.key == one.key and lane.admits(one)), None)
 
 
 @contextmanager
 def _memory_for(queries: list[Query]) -> Iterator[None]:
-    """QueryError in place of what is raised when there is not memory enough."""
+    """QueryError in place of what is raised when there is not memory enough, or NumPy has no such arrays."""
     try:
         yield
-    except QueryError:
-        raise
     except (MemoryError, OverflowError, ValueError) as problem:
+        if isinstance(problem, ValueError) and not str(problem).startswith(_NO_SUCH_ARRAY):
+            raise
         names = ", ".join(repr(query.name) for query in queries)
         raise QueryError(f"there is not memory enough to answer {names}: {problem}; ask for a smaller k or window") from problem
 
