@@ -363,3 +363,14 @@ def test_a_row_that_comes_back_by_a_deletion_is_no_arrival_however_many_there_we
     assert told["id"].to_pylist() == [0, 15]
     assert monitor.delete([15]).num_rows == 0  # the window of the first 20 rows is answered again, and row 0 is its best
     assert monitor.top("q")["id"].to_pylist() == [0]
+
+
+@pytest.mark.parametrize("algorithm", ["tma(grid=1)", "tma(grid=2)", "oracle"])
+@pytest.mark.parametrize("window", [sb.CountWindow(1), sb.TimeWindow(1, 1)], ids=["count", "time"])
+def test_rows_of_one_window_after_the_other_are_deleted(window: sb.CountWindow | sb.TimeWindow, algorithm: str) -> None:
+    monitor = sb.Monitor([sb.TopK(name="q", k=1, score="x", window=window, algorithm=algorithm)], time="t", key="id")
+    for row in range(4):  # each worse than the one before
+        monitor.push({"id": [row], "t": [row], "x": [-float(row)]})
+        monitor.advance(row + 1)
+        assert monitor.top("q")["id"].to_pylist() == [row]
+        assert monitor.delete([row])["event"].to_pylist() == ["leave"]

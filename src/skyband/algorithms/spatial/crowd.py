@@ -200,6 +200,7 @@ class Crowd(Scanned):
             self._index = self._indexed(self.seen)
         points.delete_points(self._points, ordinals)
         grid, indexed, calendar = self._index
+        indexed.waits[:] = self.state.query[:, pruning.TOUCHED] > 0  # a scan answers who waits without telling the index
         first, end = self._last_window(self.seen)
         base = int(self._points.marks[points.OLDEST])
         gone = np.zeros(max(self.seen - base, 0), bool)
