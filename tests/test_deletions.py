@@ -374,3 +374,15 @@ def test_rows_of_one_window_after_the_other_are_deleted(window: sb.CountWindow |
         monitor.advance(row + 1)
         assert monitor.top("q")["id"].to_pylist() == [row]
         assert monitor.delete([row])["event"].to_pylist() == ["leave"]
+
+
+def test_a_query_whose_rows_were_all_deleted_is_indexed_by_its_threshold() -> None:
+    window = sb.CountWindow(4)
+    monitor = sb.Monitor([sb.TopK(name="q", k=1, score="abs(x)", window=window, algorithm="tma(grid=2)")], key="id")
+    monitor.push({"id": range(8), "x": [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0]})
+    monitor.delete([7])
+    monitor = reloaded(monitor)
+    assert monitor.stats("q")["search"] == "scan"  # a row as good may be in either cell
+    (lane,) = monitor._lanes
+    assert isinstance(lane, CrowdLane)
+    lane.structure.check_invariants()

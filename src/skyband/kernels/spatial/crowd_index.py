@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skyband.kernels.jit import jit, lean, tiny
-from skyband.kernels.ranked.bands import HEAD, OLDEST, THRESHOLD, floor_of
+from skyband.kernels.ranked.bands import HEAD, OLDEST, STOP, THRESHOLD, floor_of
 from skyband.kernels.ranked.pruning import CORE, FILTER, NONE, SIZE
 from skyband.kernels.spatial.calendar import BY_ROW, BY_WINDOW, plan
 from skyband.kernels.spatial.query_grid import monitor
@@ -58,9 +58,9 @@ def needs_index(pruners, indexed, q):
 @jit
 def index_query(pruners, questions, grid, indexed, q):
     """Monitor what the query needs, and some more, so that a threshold that sinks a little asks for nothing."""
-    threshold = threshold_of(pruners, q)
-    if threshold > -np.inf:
-        spread = pruners.rows.score[pruners.marks[pruners.query[q, CORE], HEAD]] - threshold
+    threshold, core = threshold_of(pruners, q), pruners.query[q, CORE]
+    if threshold > -np.inf and pruners.marks[core, HEAD] < pruners.marks[core, STOP]:  # all it held may have been deleted
+        spread = pruners.rows.score[pruners.marks[core, HEAD]] - threshold
         if spread < np.inf:
             threshold -= MARGIN * spread
     indexed.threshold[q], indexed.vain[q] = threshold, 0
