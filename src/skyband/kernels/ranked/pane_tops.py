@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.best import BLOCK, any_at_least, finish, keep_best, worst
+from skyband.kernels.best import BLOCK, any_at_least, collect_from_better_end, finish, keep_best, worst
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.sap.rows import gather
 
@@ -64,17 +64,24 @@ def best_of_panes(tops, scores, shift, cuts, number, k, keep, best):
     for at in range(cuts.shape[0]):
         begin = cuts[at] - shift
         stop = cuts[at + 1] - shift if at + 1 < cuts.shape[0] else scores.shape[0]
-        floor = tops.floor[0] if marks[REST] == 0 else -np.inf
-        marks[REST] -= marks[REST] > 0
-        count = _gathered(scores, begin, stop, shift, floor, score, ordinal, keep)
-        if floor > -np.inf and count < k:
-            marks[FAILURES] += 1
-            marks[REST] = min((1 << min(marks[FAILURES], 10)) - 2, _LONGEST_REST)
-            floor = -np.inf
+        guessing = marks[REST] == 0
+        floor = tops.floor[0] if guessing else -np.inf
+        marks[REST] -= not guessing
+        count = 0
+        if marks[REST] == 0:
             count = _gathered(scores, begin, stop, shift, floor, score, ordinal, keep)
-        elif floor > -np.inf:
-            marks[FAILURES] = 0
-        if count >= keep:
+            if floor > -np.inf and count < k:
+                marks[FAILURES] += 1
+                marks[REST] = min((1 << min(marks[FAILURES], 10)) - 2, _LONGEST_REST)
+                floor = -np.inf
+                if marks[REST] == 0:
+                    count = _gathered(scores, begin, stop, shift, floor, score, ordinal, keep)
+            elif floor > -np.inf:
+                marks[FAILURES] = 0
+        if marks[REST] > 0:  # nobody asks for a floor of this pane: fewer rows are held, and the floor within it rises sooner
+            few = slice(0, 2 * k)
+            _, count = collect_from_better_end(scores, begin, stop, shift, floor, score[few], ordinal[few], 0, k)
+        elif count >= keep:
             keep_best(score, ordinal, count, keep)
             count = keep
             tops.floor[0] = score[worst(score, ordinal, count)]
