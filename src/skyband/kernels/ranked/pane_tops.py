@@ -34,22 +34,23 @@ class PaneTops(NamedTuple):
 
 @lean
 def _gathered(scores, begin, stop, shift, floor, score, ordinal, keep):
-    """Gather the rows scores[begin:stop] into an empty buffer. Returns how many it has: at least the best `keep` at or above
-    the floor."""
-    count = 0
+    """Gather the rows scores[begin:stop] into an empty buffer. Returns how many it has, at least the best `keep` at or above
+    the floor, and whether it was full before."""
+    count, overflown = 0, False
     newest_first = scores[begin] <= scores[stop - 1]  # the better end: if scores rise, the rest cannot reach the floor
     while begin < stop:
         low = max(stop - TOGETHER, begin) if newest_first else begin
         high = stop if newest_first else min(begin + TOGETHER, stop)
         if any_at_least(scores, low, high, floor):
             floor, count, reduced = gather(scores, low, high, shift, floor, score, ordinal, count, keep)
+            overflown |= reduced
             if newest_first and reduced:
                 floor = np.nextafter(floor, np.inf)  # what is left is older than all that is held: ties lose
         if newest_first:
             stop = low
         else:
             begin = high
-    return count
+    return count, overflown
 
 
 @jit
@@ -69,18 +70,20 @@ def best_of_panes(tops, scores, shift, cuts, number, k, keep, best):
         marks[REST] -= not guessing
         count = 0
         if marks[REST] == 0:
-            count = _gathered(scores, begin, stop, shift, floor, score, ordinal, keep)
-            if floor > -np.inf and count < k:
+            count, overflown = _gathered(scores, begin, stop, shift, floor, score, ordinal, keep)
+            if floor > -np.inf and (count < k or overflown):  # too high or too low
                 marks[FAILURES] += 1
                 marks[REST] = min((1 << min(marks[FAILURES], 10)) - 2, _LONGEST_REST)
-                floor = -np.inf
-                if marks[REST] == 0:
-                    count = _gathered(scores, begin, stop, shift, floor, score, ordinal, keep)
+                if count < k:
+                    floor = -np.inf
+                    if marks[REST] == 0:
+                        count, _ = _gathered(scores, begin, stop, shift, floor, score, ordinal, keep)
             elif floor > -np.inf:
                 marks[FAILURES] = 0
         if marks[REST] > 0:  # nobody asks for a floor of this pane: fewer rows are held, and the floor within it rises sooner
-            few = slice(0, 2 * k)
-            _, count = collect_from_better_end(scores, begin, stop, shift, floor, score[few], ordinal[few], 0, k)
+            if count < k:
+                few = slice(0, 2 * k)
+                _, count = collect_from_better_end(scores, begin, stop, shift, floor, score[few], ordinal[few], 0, k)
         elif count >= keep:
             keep_best(score, ordinal, count, keep)
             count = keep
