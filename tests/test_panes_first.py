@@ -79,9 +79,10 @@ def test_no_raw_rows_are_kept() -> None:
     assert behind.candidates <= 101
 
 
-def test_guessing_rests_while_scores_fall_and_goes_on_afterwards() -> None:
+@pytest.mark.parametrize("drift", [-1.0, 1e-9])
+def test_guessing_rests_while_scores_drift_and_goes_on_afterwards(drift: float) -> None:
     paned = behind_panes((1000, 100, 2))
-    scores = np.concatenate([-np.arange(2000.0), np.random.default_rng(1).random(8000)])
+    scores = np.concatenate([drift * np.arange(2000.0), np.random.default_rng(1).random(8000)])
     feed(paned, scores[:2000])
     marks = paned._state.marks
     assert marks[FAILURES] >= 3

@@ -2,7 +2,7 @@
 
 Most panes are like the one before them, so that the floor which that one's best reach lets few rows through: one vectorized
 comparison a row. Where fewer than k rows of a pane reach it, the pane is gathered again without one; where that happens
-again and again, as scores fall, guessing rests for longer and longer.
+again and again, as scores fall, or far too many do, as they rise, guessing rests for longer and longer.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.kernels.best import BLOCK, any_at_least, collect_from_better_end, finish, keep_best, worst
+from skyband.kernels.best import BLOCK, any_at_least, finish, keep_best, worst
 from skyband.kernels.jit import jit, lean
 from skyband.kernels.sap.rows import gather
 
 # places in PaneTops.marks
-FAILURES = 0  # floors that were too high, one after the other
+FAILURES = 0  # floors that were too high or far too low, one after the other
 REST = 1  # panes to gather without a floor
 MARKS = 2
 
@@ -83,7 +83,7 @@ def best_of_panes(tops, scores, shift, cuts, number, k, keep, best):
         if marks[REST] > 0:  # nobody asks for a floor of this pane: fewer rows are held, and the floor within it rises sooner
             if count < k:
                 few = slice(0, 2 * k)
-                _, count = collect_from_better_end(scores, begin, stop, shift, floor, score[few], ordinal[few], 0, k)
+                count, _ = _gathered(scores, begin, stop, shift, floor, score[few], ordinal[few], k)
         elif count >= keep:
             keep_best(score, ordinal, count, keep)
             count = keep
