@@ -29,6 +29,16 @@ def test_a_sink_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         check_surroundings(job)
 
 
+def test_a_path_that_no_file_system_takes_is_an_error(tmp_path: Path) -> None:
+    long = "x" * 5000
+    job = read_job(job_file(tmp_path, ('format = "memory"', f'format = "json"\npath = "{long}"')))
+    with pytest.raises(JobError, match=r"line 32: results cannot be written to .*name too long"):
+        check_surroundings(job)
+    job = read_job(job_file(tmp_path, ('path = "in"', f'path = "{long}"')))
+    with pytest.raises(JobError, match=r"line 5: there is nothing at"):
+        check_surroundings(job)
+
+
 @pytest.mark.parametrize(
     ("changes", "line", "message"),
     [

@@ -189,9 +189,8 @@ def lines(figures: Figures) -> list[Text]:
     lag = "" if figures.lag is None else f"  lag {span(figures.lag)}"
     first = f"{figures.rows:,} rows  {figures.rows_per_second:,.0f} rows/s  watermark {watermark}{lag}"
     late, nulls = (max(counts.values(), default=0) for counts in (figures.late, figures.nulls))
-    second = (
-        f"batch {figures.batch}  groups {figures.groups:,}  candidates {figures.candidates:,}  late {late:,}  null {nulls:,}"
-    )
+    batch = figures.batch if figures.batches else "–"
+    second = f"batch {batch}  groups {figures.groups:,}  candidates {figures.candidates:,}  late {late:,}  null {nulls:,}"
     if figures.null_times:
         second += f"  without time {figures.null_times:,}"
     if figures.bad_rows:

@@ -70,7 +70,10 @@ def local(path: str | None) -> Path | None:
 
 def _is_there(path: Path) -> bool:
     """Whether there is a file or folder of that name, or one that the pattern fits."""
-    return any(True for _ in matching(path))
+    try:
+        return any(True for _ in matching(path))
+    except OSError:  # such as a name that no file system takes
+        return False
 
 
 def matching(path: Path) -> Iterable[Path]:
@@ -81,8 +84,11 @@ def matching(path: Path) -> Iterable[Path]:
 def _obstacle(folder: Path) -> str | None:
     """Why a folder cannot be written or made; None when it can."""
     there = folder
-    while not there.exists():
-        there = there.parent
+    try:
+        while not there.exists():
+            there = there.parent
+    except OSError as problem:  # such as a name that no file system takes
+        return problem.strerror
     if not there.is_dir():
         return f"{there} is a file"
     return None if os.access(there, os.W_OK | os.X_OK) else f"{there} may not be written"
