@@ -17,13 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import CalendarIntervalType, DoubleType, StringType, StructField, StructType
 
+from same_bits import assert_same_bits
 from skyband.errors import QueryError, SchemaError
 from skyband.scores.evaluation import evaluate
 from skyband.scores.expression import ARITY, Call, Column, Number, Tree
 from skyband.scores.parser import parse
 from skyband.scores.score import bind, bind_where, distance, linear, product
 from skyband.spark.scores import condition_column, is_native, score_column
-from test_score import EDGES, assert_same_bits, few, grown
+from trees import EDGES, few, grown
 
 NAN, INF = math.nan, math.inf
 
