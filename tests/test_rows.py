@@ -47,7 +47,7 @@ def test_rows_are_found_in_any_order(pieces: list[int], kept: int) -> None:
     held = np.concatenate([chunk.seq for chunk in store.chunks])
     for first in (0, len(held) // 3):  # then of rows that begin within a chunk
         store.forget_all_but(held[first:])
-        for asked in (1, 2, 40, min(len(held), 3000)):
+        for asked in (1, 2, 40, min(len(held), 3000), 9000):
             seq = generator.choice(held[first:], asked)
             assert found(store, seq, count, None) == table.take(seq)
             mixed = np.append(seq, [count + 3, count])
@@ -62,12 +62,13 @@ def found(store: RowStore, seq: np.ndarray, base: int, batch: pa.Table | None) -
 
 
 @pytest.mark.parametrize("seq", [4, 10, -1, 7])
-def test_rows_that_were_not_kept_are_never_made_up(seq: int) -> None:
+@pytest.mark.parametrize("times", [1, 1000], ids=["few", "many"])
+def test_rows_that_were_not_kept_are_never_made_up(seq: int, times: int) -> None:
     table = pa.table({"x": np.arange(10.0)})
     store = RowStore(table.schema)
     store.remember(0, table, np.array([0, 1, 2, 3, 5, 6, 8, 9]))
     with pytest.raises(AssertionError, match="not kept"):
-        store.find(np.array([3, seq]), 10, None)
+        store.find(np.array([3, seq] * times), 10, None)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 5, 400])

@@ -1,4 +1,4 @@
-"""A few rows out of several chunks, in any order, at about what Arrow's `take` costs out of one.
+"""Some rows out of several chunks, in any order, at about what Arrow's `take` costs out of one.
 
 Arrow joins the chunks of a column before it takes rows from them, or has to be asked chunk by chunk, which costs microseconds
 each. Here kernels read numbers, times, truth values and texts where they lie. Other columns are left to Arrow.
@@ -72,13 +72,18 @@ class Columns:
         own = 0 if int(seq[-1]) - first + 1 == len(seq) else seq.ctypes.data
         return Laid((first, len(seq), own), np.array(found, np.uint64).reshape(len(found), -1), nullable)
 
-    def taken(self, known: Known, seq: np.ndarray) -> list[Any] | None:
+    def taken(self, known: Known, seq: np.ndarray, span: tuple[int, int] | None = None) -> list[Any] | None:
         """The rows `seq`, in that order: an array for each column, None of those that are left; None for all when there is more
-        text than an array holds."""
+        text than an array holds. `span`: the least and the greatest of many numbers that lie close together."""
         from skyband.kernels import lookup
 
         owner, place = np.empty(len(seq), np.int64), np.empty(len(seq), np.int64)
-        if not lookup.locate(known.of_rows, seq, owner, place):
+        if span is None:
+            found = lookup.locate(known.of_rows, seq, owner, place)
+        else:
+            table = np.zeros(span[1] - span[0] + 1, np.int64)
+            found = lookup.locate_many(known.of_rows, seq, span[0], table, owner, place)
+        if not found:
             raise AssertionError("rows are asked for that were not kept")
         bits = (len(seq) + 7) // 8
         arrays: list[Any] = []

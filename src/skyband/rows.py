@@ -137,8 +137,11 @@ class RowStore:
 
     def _read(self, seq: np.ndarray, newest: list[Chunk]) -> list[Any] | None:
         """The columns that need not be left to Arrow; None when all are."""
+        span = None
         if len(seq) > _FEW:
-            return None
+            span = int(seq.min()), int(seq.max())
+            if span[1] - span[0] > _DENSE * len(seq):
+                return None
         known = self._known if not newest else None
         if known is None:
             laid = [chunk.laid(self._columns) for chunk in (*self.chunks, *newest)]
@@ -147,7 +150,7 @@ class RowStore:
                 return None
             known = Known.of(whole)
             self._known = known if not newest else self._known
-        return self._columns.taken(known, np.ascontiguousarray(seq, np.int64))
+        return self._columns.taken(known, np.ascontiguousarray(seq, np.int64), span)
 
     def _taken(self, seq: np.ndarray, newest: list[Chunk], only: list[int] | None) -> pa.Table:
         """The same by Arrow alone, of these columns or all."""

@@ -20,6 +20,7 @@ BIT = 3  # place of the first row among bits
 FIELDS = 4
 
 BITS = 0  # the width of values of one bit each
+_ROWS = 40  # bits that say which row of a chunk; those above say which chunk
 _ALL = 1 << 60  # how long an array is said to be that is read by address
 
 
@@ -51,6 +52,28 @@ def locate(chunks, seq, owner, place):
             return False
         owner[i], place[i] = low, at
     return True
+
+
+@jit
+def locate_many(chunks, seq, low, table, owner, place):
+    """The same where many rows are asked for of a short span of numbers: each chunk's rows are noted in `table`, which is all
+    zeros and begins with the number `low`; then each row is looked up at once."""
+    for chunk in range(chunks.shape[1]):
+        first, rows = chunks[0, chunk], chunks[1, chunk]
+        consecutive = chunks[2, chunk] == 0
+        numbers = carray(pointer(chunks[2, chunk]), (0 if consecutive else rows,), np.int64)
+        begin = max(low - first, 0) if consecutive else np.searchsorted(numbers, low)
+        for at in range(begin, rows):
+            number = (first + at if consecutive else numbers[at]) - low
+            if number >= table.shape[0]:
+                break
+            table[number] = (chunk + 1) << _ROWS | at
+    found = True
+    for i in range(len(seq)):
+        at = table[seq[i] - low]
+        found &= at != 0
+        owner[i], place[i] = (at >> _ROWS) - 1, at & ((1 << _ROWS) - 1)
+    return found
 
 
 @jit
