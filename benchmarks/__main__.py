@@ -17,10 +17,11 @@ from rich.table import Table
 
 from benchmarks import across, grid, numbers, plot, record
 from benchmarks.figure import Figure
+from skyband.console import wide_console
 
 RESULTS = Path(__file__).parent / "results"
 app = typer.Typer(add_completion=False, no_args_is_help=False)
-console = Console()
+console = wide_console()
 lines = Console(quiet=True)  # with --json: what programs read, on standard output; people's tables go to standard error then
 
 

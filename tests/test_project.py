@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import skyband as sb
+from skyband import cli
 from skyband.console import demo
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -241,6 +242,16 @@ def test_algorithms_lists_the_registry() -> None:
     assert set(records[0]) == {"name", "paper", "family", "exact", "windows", "deletions", "needs"}
     assert all(re.search(rf"^\s*{re.escape(name)}\s", table, re.MULTILINE) for name in names)
     assert "…" not in table and "definition" in table
+
+
+def test_tables_are_cut_to_what_is_told_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a file or a pipe there is room for a line an algorithm."""
+    widths = []
+    for told in ("80", None):
+        monkeypatch.setenv("COLUMNS", told) if told else monkeypatch.delenv("COLUMNS")
+        cli.algorithms()
+        widths.append(max(map(len, capsys.readouterr().out.splitlines())))
+    assert widths[0] <= 80 < widths[1]
 
 
 MISTAKES = [

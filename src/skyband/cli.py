@@ -137,8 +137,9 @@ def algorithms(as_json: Json = False) -> None:
         write_json(rows)
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+
+    from skyband.console import wide_console
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="dim", pad_edge=False, padding=(0, 1, 0, 0))
     for column in rows[0]:
@@ -146,7 +147,7 @@ def algorithms(as_json: Json = False) -> None:
         table.add_column(column, no_wrap=column in ("name", "family"), overflow="fold", min_width=longest)
     for row in rows:
         table.add_row(*("yes" if cell is True else "no" if cell is False else str(cell) for cell in row.values()))
-    Console(highlight=False).print(table)
+    wide_console().print(table)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from skyband.console import wide_console
 from skyband.console.job_screen import JsonJobScreen, LiveJobScreen, PlainJobScreen
 from skyband.console.screen import write_json
 from skyband.spark.jobs.checks import check_surroundings
@@ -37,15 +38,15 @@ def show_plan(job: Job, as_json: bool) -> None:
     table.add_column(overflow="fold")
     for what, how in words:
         table.add_row(Text(what), Text(how))
-    Console(highlight=False).print(table)
+    wide_console().print(table)
 
 
 def watch(job: Job, as_json: bool) -> None:
     """Run the job until its end or Ctrl-C, which ends it in good order; a second one ends it at once."""
     from skyband.spark.jobs.running import run_job
 
-    console = Console(highlight=False)
-    screen = JsonJobScreen() if as_json else LiveJobScreen(console) if console.is_terminal else PlainJobScreen(console)
+    shown = wide_console()
+    screen = JsonJobScreen() if as_json else LiveJobScreen(shown) if shown.is_terminal else PlainJobScreen(shown)
     with Interruption() as stop:
         try:
             run_job(job, screen, stop)
@@ -57,9 +58,9 @@ def play_demo(rows: int, seconds: float | None, seed: int, as_json: bool) -> int
     """The demo on Spark; the exit code says whether every answer was right."""
     from skyband.spark import demo
 
-    console = Console(highlight=False)
-    watched = console.is_terminal and not as_json
-    screen = JsonJobScreen() if as_json else LiveJobScreen(console) if watched else PlainJobScreen(console, show_rows=False)
+    shown = wide_console()
+    watched = shown.is_terminal and not as_json
+    screen = JsonJobScreen() if as_json else LiveJobScreen(shown) if watched else PlainJobScreen(shown, show_rows=False)
     with Interruption() as stop:
         try:
             verdicts = demo.run(screen, rows, seconds if seconds is not None else 20.0 if watched else 0.0, seed, stop)
@@ -82,7 +83,7 @@ def play_demo(rows: int, seconds: float | None, seed: int, as_json: bool) -> int
             for verdict in verdicts
         )
     else:
-        _show_verdicts(console, verdicts, agreed)
+        _show_verdicts(shown, verdicts, agreed)
     return 0 if agreed else 1
 
 
