@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 import skyband as sb
 import streams
 from played import batch_of, monitor_of, reference_of, take, take_reference, top_of
+from skyband.saving import monitor_to_bytes
+from skyband.state import rows_from_bytes, rows_to_bytes
 from streams import EMITS, Question, Scenario
 
 TABLE = [row for row in sb.algorithms().to_pylist() if row["family"] == "ranked" and row["exact"]]
@@ -202,3 +205,29 @@ def test_a_monitor_that_saw_nothing_can_be_saved(tmp_path: Path) -> None:
     monitor = carried(monitor_of(life_of("time")), tmp_path / "state")
     assert all(monitor.top(name).num_rows == 0 for name in monitor.queries)
     assert isinstance(monitor.push(batch_of(streams.rows_of(streams.shaped("tied", 9)))), pa.Table)
+
+
+NUMBERS = [pa.int64(), pa.uint64(), pa.float64(), pa.timestamp("ms"), pa.timestamp("ns", "UTC"), pa.duration("s"), pa.date64()]
+OTHERS = [pa.int32(), pa.bool_(), pa.float32(), pa.time32("s")]
+
+
+@pytest.mark.parametrize("kind", [*NUMBERS, pa.time64("us"), *OTHERS], ids=str)
+def test_rows_in_planes_are_the_rows(kind: pa.DataType) -> None:
+    """Whether some are null or not, of a slice of a larger column, in pieces, and none at all."""
+    days = pa.array([86_400_000 * at for at in range(81)], pa.int64(), mask=np.arange(81) == 40)  # whole ones, as date64 has
+    whole = days if kind == pa.date64() else pc.divide(days, 86_400_000)
+    table = pa.table({"x": whole.cast(pa.int32()).cast(kind) if kind.bit_width == 32 else whole.cast(kind), "n": range(81)})
+    for rows in (table, table.slice(3, 50), table.slice(45), pa.concat_tables([table.slice(39, 5), table]), table.slice(0, 0)):
+        again = rows_from_bytes(rows_to_bytes(rows))
+        again.validate(full=True)
+        assert again.equals(rows.combine_chunks())
+
+
+def test_numbers_that_lie_near_each_other_take_little_room() -> None:
+    """On falling scores all rows will rank and must be held; 45 bytes each where numbers are written as they stand."""
+    rows, window = 20_000, sb.TimeWindow(40_000, 100)
+    monitor = sb.Monitor([sb.TopK(name="q", k=100, score="x", window=window)], time="t")
+    at = np.arange(rows)
+    monitor.push({"t": at, "x": np.cos(at / rows), "id": 7 * at + 1_000_003})
+    assert monitor.stats("q")["rows_kept"] == rows
+    assert len(monitor_to_bytes(monitor)) < 25 * rows

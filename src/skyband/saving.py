@@ -21,7 +21,7 @@ from skyband.query import Query, query_from_json
 from skyband.rows import RowStore
 from skyband.scores.score import BoundScore
 from skyband.seating import bind_place
-from skyband.state import pack, table_from_bytes, table_to_bytes, unpack
+from skyband.state import pack, rows_from_bytes, rows_to_bytes, unpack
 
 if TYPE_CHECKING:
     from skyband.monitor import Monitor
@@ -58,7 +58,7 @@ def monitor_to_bytes(monitor: Monitor) -> bytes:
         header["schema"] = base64.b64encode(monitor._schema.serialize().to_pybytes()).decode()
         header["limit"] = monitor._store.limit
         arrays["store.seq"], rows = monitor._store.whole()
-        arrays["store.rows"] = np.frombuffer(table_to_bytes(rows), np.uint8)
+        arrays["store.rows"] = rows_to_bytes(rows)
     header["extents"] = extents_of(_own_layout(header), arrays)
     return pack(_KIND, header, arrays)
 
@@ -123,7 +123,7 @@ def _monitor_of(
     if header["schema"] is not None:
         monitor._schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
         monitor._store = RowStore(monitor._schema)
-        rows = table_from_bytes(arrays["store.rows"].tobytes())
+        rows = rows_from_bytes(arrays["store.rows"])
         monitor._store.fill(arrays["store.seq"], rows, header["limit"])
         if monitor._time is not None:
             monitor._clock = Clock(monitor._time, monitor._schema)
