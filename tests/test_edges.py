@@ -75,10 +75,11 @@ def test_a_query_too_big_for_memory_harms_no_other(impossible: Callable[[], sb.T
     assert monitor.top("q")["x"].to_pylist() == [2.0]
 
 
-def test_k_far_above_the_window_costs_what_the_window_does() -> None:
-    monitor = sb.Monitor([query(k=10**12)])
+@pytest.mark.parametrize("many", [1, 16], ids=["one query", "a crowd"])
+def test_k_far_above_the_window_costs_what_the_window_does(many: int) -> None:
+    monitor = sb.Monitor([query(f"q{i}", k=10**12, score=sb.linear({"x": i + 1.0})) for i in range(many)])
     monitor.push({"x": [1.0, 2.0]})
-    assert monitor.top("q")["x"].to_pylist() == [2.0, 1.0]
+    assert all(monitor.top(name)["x"].to_pylist() == [2.0, 1.0] for name in monitor.queries)
 
 
 def test_lateness_is_never_negative() -> None:

@@ -159,7 +159,8 @@ def _check_memory(one: Place) -> None:
     with _memory_for([one.query]):
         if issubclass(one.lane, CrowdLane):
             spatial = one.algorithm != "auto" and settled(one.algorithm)[0].family == "spatial"
-            rows = 8 * one.query.k + (one.size + one.slide if spatial and not one.timed else 0)
+            k = one.query.k if one.timed else min(one.query.k, one.size)
+            rows = 8 * k + (one.size + one.slide if spatial and not one.timed else 0)
             np.empty((rows, 8))
         elif one.timed and issubclass(one.lane, TimeLane) and one.algorithm != "auto":
             windows = 2 * (one.size // one.slide + 2)  # a ring has up to twice the places it needs
