@@ -360,6 +360,17 @@ def test_memory_does_not_grow_with_the_stream() -> None:
         assert seen[-1] == seen[10], shape
 
 
+@pytest.mark.parametrize(("size", "slide", "k"), [(10**12, 1, 3), (2**61, 3, 3), (2**61, 100, 1)])
+def test_a_window_far_larger_than_the_stream_takes_memory_for_the_stream(size: int, slide: int, k: int) -> None:
+    window, names = sb.CountWindow(size, slide=slide), ("sap", "sap-equal", "sap-proactive", "auto", "oracle")
+    monitor = sb.Monitor([sb.TopK(name=name, k=k, score="x", window=window, algorithm=name) for name in names])
+    rng = np.random.default_rng(5)
+    for rows in (1, 7, 1000, 20):
+        monitor.push({"x": rng.integers(0, 50, rows)})
+        assert all(monitor.top(name) == monitor.top("oracle") for name in names)
+    assert all(monitor.stats(name)["bytes"] < 10**6 for name in names)
+
+
 def test_refuses_what_it_cannot_do() -> None:
     with pytest.raises(QueryError, match="one query"):
         SAP(plan_of((10, 1, 2), (20, 1, 2)))

@@ -46,6 +46,7 @@ _POLICIES = {"equal": at.EQUAL, "dynamic": at.DYNAMIC, "enhanced": at.ENHANCED}
 _FORMATIONS = {"delayed": at.DELAYED, "proactive": at.PROACTIVE, "eager": at.EAGER}
 _MEANINGFUL = {"savl": at.SAVL, "sorted": at.SORTED}
 _SMALLEST_RING = 64
+_RING_AHEAD = 16  # times the rows to hold, up to a whole window: rows are seldom moved, and a window may never be full
 _FEWEST_RECORDS = 4
 
 
@@ -164,8 +165,8 @@ class SAP(Ranked):
         before = room = len(state.ring)
         if room >= stop - oldest:
             return
-        needed = max(stop - oldest, self._rules.size + stop - int(state.head[at.NEXT]))  # as the window will be when it is full
-        while room < needed:
+        held, full = stop - oldest, self._rules.size + stop - int(state.head[at.NEXT])
+        while room < max(held, min(full, _RING_AHEAD * held)):
             room *= 2
         ring, links = np.zeros(room), np.zeros(room if len(state.links) else 0, np.int32)
         begin, end = max(oldest, int(state.head[at.NEXT]) - before), int(state.head[at.NEXT])
