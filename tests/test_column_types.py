@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -25,6 +26,20 @@ DENSE = pa.UnionArray.from_dense(
 SPARSE = pa.UnionArray.from_sparse(pa.array([0, 1, 0, 1], pa.int8()), [pa.array([1, 2, 3, 4]), TEXTS])
 
 
+class Celsius(pa.ExtensionType):
+    """A type that nobody registers: a file is read without it."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.float64(), "celsius")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b"degrees"
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Celsius:
+        return cls()
+
+
 def monitor() -> sb.Monitor:
     """Two queries about rows, one about pairs: result rows lack the columns of the others."""
     pairs = sb.TopKPairs(name="pairs", k=1, score="abs(a.x - b.x)", window=sb.CountWindow(3))
@@ -38,6 +53,8 @@ def in_struct(*columns: pa.Array) -> pa.Array:
 KEPT = {
     "tensor": TENSORS,
     "uuid": pa.array([bytes([at]) * 16 for at in range(4)], pa.binary(16)).cast(pa.uuid()),
+    "unregistered": pa.ExtensionArray.from_storage(Celsius(), pa.array([1.5, None, 2.5, 3.5])),
+    "periods": pa.array(pd.period_range("2026-01", periods=4, freq="M")),
     "interval": pa.array([(1, 2, 3)] * 4, pa.month_day_nano_interval()),
     "decimal": pa.array([1, 2, None, 4], pa.decimal128(10, 2)),
     "nulls": pa.nulls(4),
@@ -82,6 +99,7 @@ def keep(batch: Any, expected: list[Any], tmp_path: Path) -> None:
         each.push(batch[:1])
         each.push(batch[1:])
         assert each.top("best").column("p").to_pylist() == [expected[3], expected[1]][::-1]
+        assert each.top("best").schema.field("p").type == one.top("best").schema.field("p").type
         pair = each.top("pairs").to_pylist()[0]
         assert (pair["a_p"], pair["b_p"]) == tuple(expected[pair[f"{side}_seq"] % 4] for side in "ab")
         assert each.push(batch[:0]).num_rows == 0

@@ -161,8 +161,18 @@ def _remedy(column: pa.ChunkedArray, wanted: pa.DataType) -> str:
 
 
 def with_types_for_nulls(known: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """`known`, where a column that was all null so far takes the type it has in `found`."""
-    fields = [
-        found.field(field.name) if pa.types.is_null(field.type) and field.name in found.names else field for field in known
-    ]
-    return pa.schema(fields)
+    """`known`, where a column that was all null so far, or whose extension type this process did not know when it loaded the
+    stream's state, takes the type it has in `found`."""
+    new = {one.name: one for one in found}
+    return pa.schema([new[one.name] if one.name in new and _lacks_type(one, new[one.name]) else one for one in known])
+
+
+def _lacks_type(known: pa.Field, found: pa.Field) -> bool:
+    """Is the type of a column not known yet, and may it be that of `found`?"""
+    if pa.types.is_null(known.type):
+        return True
+    kind, said = found.type, known.metadata or {}
+    if not isinstance(kind, pa.ExtensionType) or known.type != kind.storage_type:
+        return False
+    named = (said.get(b"ARROW:extension:name"), said.get(b"ARROW:extension:metadata", b""))
+    return named == (kind.extension_name.encode(), kind.__arrow_ext_serialize__())

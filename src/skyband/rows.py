@@ -174,7 +174,7 @@ class RowStore:
         return _take(pa.concat_tables(parts), places)
 
     def retype(self, schema: pa.Schema) -> None:
-        """Columns that were all null so far have a type now."""
+        """Columns that were all null so far, or of a type not known, have one now."""
         self.schema, self._columns = schema, Columns(schema)
         self._hold([Chunk(chunk.seq, chunk.rows.cast(schema)) for chunk in self.chunks])
 
