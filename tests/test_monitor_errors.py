@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import pickle
 import re
@@ -340,6 +341,18 @@ def test_advance_needs_a_moment_of_the_time_column(wrong: Any) -> None:
     with pytest.raises(sb.SkybandError, match="'t'"):
         asked.advance(wrong)
     assert asked.push({"t": [1, 5], "x": [2.0, 3.0]}).column("seq").to_pylist() == [1, 0]
+
+
+@pytest.mark.parametrize("said", ["2024-05-02", "2024-05-02T00", "2024-05-02T00:00", "2024-05-02T00:00:00.000"])
+@pytest.mark.parametrize("early", [False, True])
+def test_a_moment_of_numpy_may_count_any_unit(said: str, early: bool) -> None:
+    asked = monitor(time="t", window=sb.TimeWindow("1 day", slide="1 hour"))
+    for begin in (early, not early):
+        if begin:
+            asked.advance(np.datetime64(said))
+        else:
+            asked.push({"t": NOW, "x": X})
+    assert asked.watermark == dt.datetime(2024, 5, 2)
 
 
 @pytest.mark.parametrize("wrong", ["tomorrow", None, 2.5, True, np.datetime64("NaT"), pa.scalar(None, pa.timestamp("ns"))])

@@ -12,6 +12,7 @@ from skyband.errors import SchemaError
 from skyband.window import Duration, nanoseconds
 
 _UNIT_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_COARSE = ("Y", "M", "W", "D", "h", "m")  # units of NumPy's above a second
 _LONGEST = 1 << 58  # of a duration, in the column's unit
 _FAR = (1 << 63) - 8 * _LONGEST  # of a time from the epoch: windows around it can still be counted
 
@@ -91,7 +92,7 @@ class Clock:
             if self.is_timestamp:
                 if not isinstance(value, datetime | np.datetime64):
                     raise TypeError("give a datetime")
-                moment = pa.scalar(value, self.type) if isinstance(value, datetime) else pa.scalar(value).cast(self.type)
+                moment = pa.scalar(value, self.type) if isinstance(value, datetime) else _arrow_time(value).cast(self.type)
                 return self._reachable(int(moment.cast(pa.int64()).as_py()))
             if isinstance(value, datetime | np.datetime64):
                 raise TypeError("give an integer")
@@ -124,6 +125,11 @@ class Clock:
     def column_of(self, times: np.ndarray, hidden: np.ndarray | None = None) -> pa.Array:
         """Whole numbers as values of the column's type, null where `hidden`."""
         return pa.array(times, pa.int64(), mask=hidden).cast(self.type)
+
+
+def _arrow_time(value: np.datetime64) -> pa.Scalar:
+    """The same in Arrow, which reads no days, hours or minutes."""
+    return pa.scalar(value.astype("datetime64[s]") if np.datetime_data(value)[0] in _COARSE else value)
 
 
 def plain_moment(value: Any) -> Any:
