@@ -161,9 +161,12 @@ def test_a_column_said_to_have_no_nulls_may_have_some_later() -> None:
     assert (monitor.top("q")["x"].to_pylist(), monitor.stats("q")["nulls"]) == ([3.0], 1)
 
 
-def test_a_state_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["nowhere/state", "", ".", "/"])
+def test_a_state_that_cannot_be_written_says_so(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(sb.StateError, match="cannot write"):
-        sb.Monitor([query()]).save(tmp_path / "nowhere" / "state")
+        sb.Monitor([query()]).save(path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_of_an_open_slide_only_rows_that_can_rank_are_kept() -> None:

@@ -157,6 +157,13 @@ def test_a_state_with_a_callable_says_which_one_it_needs(given: Any, tmp_path: P
         sb.Monitor.load(tmp_path / "state", **({} if given is None else {"callables": given}))
 
 
+@pytest.mark.parametrize("given", [doubled, [doubled], "own"])
+def test_functions_are_handed_back_by_the_name_of_their_query(given: Any, tmp_path: Path) -> None:
+    sb.Monitor([sb.TopK(name="own", k=2, score=doubled, window=sb.CountWindow(3))]).save(tmp_path / "state")
+    with pytest.raises(sb.StateError, match="callables must be a mapping from query names to functions"):
+        sb.Monitor.load(tmp_path / "state", callables=given)
+
+
 # --- files -----------------------------------------------------------------------------------------------------
 
 

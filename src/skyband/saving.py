@@ -80,7 +80,7 @@ def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
     """Write `monitor` to `path` through a file beside it, so that a crash leaves the old one whole."""
     data = monitor_to_bytes(monitor)
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = target.parent / f".{target.name}.{os.getpid()}.part"
     try:
         with beside.open("wb") as file:
             file.write(data)
@@ -96,6 +96,9 @@ def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
 
 def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mapping[str, Callable[..., Any]]) -> Monitor:
     """The monitor in the file `path`."""
+    if not isinstance(callables, Mapping):
+        wanted = "callables must be a mapping from query names to functions"
+        raise StateError(f"{wanted}, got {callables!r}; write {{'name': function}}")
     try:
         data = Path(path).read_bytes()
     except OSError as problem:
