@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -363,3 +365,32 @@ def test_a_score_that_overflows_to_no_number_is_counted() -> None:
     monitor = sb.Monitor(queries)
     monitor.push({"x": [1e200, 1.0, np.inf], "y": [1.0, 1.0, 1.0]})
     assert [monitor.stats(query.name)["nulls"] for query in queries] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("where", [None, {"y": (0.0, None)}, "y < x"])
+@pytest.mark.parametrize("score", ["linear", "expression"])
+def test_a_row_without_a_number_is_counted_at_once_for_all_queries(score: str, where: Any) -> None:
+    def calls_of_push(queries: int) -> int:
+        monitor = sb.Monitor(
+            sb.TopK(
+                name=f"q{i}",
+                k=2,
+                score=sb.linear({"x": i + 1.0, "y": 2.0}) if score == "linear" else f"x / (y + {i})",
+                where=where,
+                window=sb.CountWindow(100, slide=10),
+            )
+            for i in range(queries)
+        )
+        for _ in range(2):  # what is compiled first makes calls of its own
+            monitor.push({"x": np.append(np.ones(9), np.nan), "y": np.ones(10)})
+        calls = itertools.count()
+        sys.setprofile(lambda *_: next(calls))
+        try:
+            monitor.push({"x": np.append(np.ones(9), np.nan), "y": np.ones(10)})
+        finally:
+            sys.setprofile(None)
+        assert monitor.stats("q0")["nulls"] == 3
+        return next(calls)
+
+    few, many = calls_of_push(20), calls_of_push(220)
+    assert many - few < 10 * 200

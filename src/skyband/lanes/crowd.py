@@ -264,15 +264,10 @@ class CrowdLane(Lane):
         may take beyond that, can lack one, but for expressions that say otherwise."""
         crowd = self.structure
         moderate = MODERATE / max(crowd.asking.largest_number, 1.0)
-        counts = np.zeros(len(self.members), np.int64)
         if -moderate < points.min(initial=0.0) and points.max(initial=0.0) < moderate:  # a NaN is neither
-            return counts + crowd.unscored_among(points) if points.shape[1] else counts
-        odd = ~(np.abs(points) < moderate).all(axis=0)
-        if odd.any():
-            counts += crowd.unscored(np.ascontiguousarray(points[:, odd]))
-        if not odd.all():
-            counts += crowd.unscored_among(np.ascontiguousarray(points[:, ~odd]))
-        return counts
+            return crowd.unscored(points, moderate=True)
+        usual = (np.abs(points) < moderate).all(axis=0)
+        return crowd.unscored(points[:, ~usual]) + crowd.unscored(points[:, usual], moderate=True)
 
     # -- what is held --------------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,11 @@ def questions_of(asked: list[Asked], attributes: tuple[str, ...]) -> questions.Q
     return questions.Questions(kind, sign, point, weight, order, used, low, high, bound, bounds, *codes)
 
 
+def _alone(one: Asked) -> Asked:
+    """The same score without a condition."""
+    return one if one.condition is None else replace(one, condition=None)
+
+
 def _kind(one: Asked) -> int:
     if one.code is not None:
         return questions.CODE
@@ -128,25 +134,69 @@ def _without(known: questions.Questions, number: int) -> questions.Questions:
 
 
 class Asking:
-    """What is derived from the queries asked, once for each set of them. `known`: their scores, where they are known."""
+    """What is derived from the queries asked, once for each set of them. `known`: their scores, where they are known, and
+    `alone`, what these are without a condition."""
 
-    def __init__(self, asked: list[Asked], attributes: tuple[str, ...], known: questions.Questions | None = None) -> None:
+    def __init__(
+        self,
+        asked: list[Asked],
+        attributes: tuple[str, ...],
+        known: questions.Questions | None = None,
+        alone: questions.Questions | None = None,
+    ) -> None:
+        self._asked, self._attributes = asked, attributes
         self.questions = questions_of(asked, attributes) if known is None else known
-        self.windows = {(one.size, one.slide) for one in asked}
-        self.has_expressions = any(isinstance(one.score, Call) for one in asked)
-        # scores can be computed many at a time
-        self.is_plain = not (self.questions.kind == questions.CODE).any() and not self.questions.bounds.any()
-        self.is_exact = all(one.core != "probabilistic" for one in asked)
+        self._alone = alone
+
+    @property
+    def scores(self) -> questions.Questions:
+        """The scores whatever a row has to meet besides."""
+        if self._alone is None:
+            conditions = any(one.condition is not None for one in self._asked)
+            self._alone = questions_of(list(map(_alone, self._asked)), self._attributes) if conditions else self.questions
+        return self._alone
+
+    @cached_property
+    def windows(self) -> set[tuple[int, int]]:
+        """Their sizes and slides."""
+        return {(one.size, one.slide) for one in self._asked}
+
+    @cached_property
+    def has_expressions(self) -> bool:
+        """Is a score one?"""
+        return any(isinstance(one.score, Call) for one in self._asked)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Can scores be computed many at a time?"""
+        return not (self.questions.kind == questions.CODE).any() and not self.questions.bounds.any()
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Does no query miss a row?"""
+        return all(one.core != "probabilistic" for one in self._asked)
+
+    @cached_property
+    def largest_number(self) -> float:
+        """Of all points and weights."""
         numbers = (self.questions.point, self.questions.weight)
-        self.largest_number = float(max(np.abs(table).max(initial=0.0) for table in numbers))
+        return float(max(np.abs(table).max(initial=0.0) for table in numbers))
 
     def with_last(self, asked: list[Asked], attributes: tuple[str, ...]) -> Asking:
         """The same of queries of which the last has just come."""
-        return Asking(asked, attributes, _joined(self.questions, questions_of(asked[-1:], attributes)))
+        known, alone = _joined(self.questions, questions_of(asked[-1:], attributes)), self._alone
+        if alone is self.questions and asked[-1].condition is None:
+            alone = known
+        elif alone is not None:
+            alone = _joined(alone, questions_of([_alone(asked[-1])], attributes))
+        return Asking(asked, attributes, known, alone)
 
     def without(self, number: int, asked: list[Asked], attributes: tuple[str, ...]) -> Asking:
         """The same of queries from which one has just gone."""
-        return Asking(asked, attributes, _without(self.questions, number))
+        known, alone = _without(self.questions, number), self._alone
+        if alone is not None:
+            alone = known if alone is self.questions else _without(alone, number)
+        return Asking(asked, attributes, known, alone)
 
     def oldest_needed(self, seen: int) -> int:
         """Of so many rows, the first in the last window of any query: an answer stands until the next one ends."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from skyband.algorithms.spatial.asked import Asked, Asking
-from skyband.kernels.spatial import code, questions
-from skyband.scores.evaluation import compute
-from skyband.scores.expression import Call
+from skyband.kernels.spatial import questions
+from skyband.kernels.spatial.unscored import count_unscored
 
 
 class Many:
@@ -50,36 +47,13 @@ class Many:
         order; 0: it is exact."""
         return 0.0
 
-    def unscored(self, rows: np.ndarray, which: Iterable[int] | None = None) -> np.ndarray:
-        """How many of the rows have no score, for each query, or for those of `which`; where a row lies does not matter."""
+    def unscored(self, rows: np.ndarray, *, moderate: bool = False) -> np.ndarray:
+        """How many of the rows have no score, for each query; where a row lies does not matter. `moderate`: they hold moderate
+        numbers, of which only an expression may have no value."""
         counts = np.zeros(len(self.asked), np.int64)
-        room = np.empty(rows.shape[1])
-        for number in range(len(self.asked)) if which is None else which:
-            asked = self.asked[number]
-            if asked.code is not None:
-                tree = asked.score if isinstance(asked.score, Call) else asked.score.tree
-                scores = compute(tree, dict(zip(self.attributes, rows, strict=True)), rows.shape[1])  # may be one of `rows`
-            else:
-                questions.scores_of(self.questions, number, rows, 0, rows.shape[1], room)
-                scores = room
-            counts[number] = np.isnan(scores).sum()
+        if rows.shape[1] and (self.asking.has_expressions or not moderate):
+            count_unscored(self.asking.scores, np.ascontiguousarray(rows), moderate, counts)
         return counts
-
-    def unscored_among(self, rows: np.ndarray) -> np.ndarray:
-        """The same for rows of moderate numbers, which only an expression may have no value for: those are computed whose
-        value cannot be told to exist from the range of the rows."""
-        if not self.asking.has_expressions:
-            return np.zeros(len(self.asked), np.int64)
-        low, high, out = rows.min(axis=1), rows.max(axis=1), np.empty(3)
-        doubtful = []
-        for number, asked in enumerate(self.asked):
-            if isinstance(asked.score, Call):
-                out[code.UNKNOWN] = 1.0
-                if asked.condition is None:
-                    code.bounds_of(self.questions.codes, number, low, high, out)
-                if out[code.UNKNOWN] > 0:
-                    doubtful.append(number)
-        return self.unscored(rows, doubtful)
 
     def oldest_needed(self) -> int:
         """The first row of the last window of any query: an answer stands until the next one ends."""
