@@ -41,6 +41,19 @@ def oracle(query: Any, name: str) -> sb.TopK:
     return sb.TopK(name=name, algorithm="oracle", **given)
 
 
+def test_queries_that_come_together_join_a_crowd_together() -> None:
+    monitor = sb.Monitor(sums(choose.MANY))
+    monitor.push(points(250))
+    (crowd,) = crowds(monitor)
+    for query in [*sums(30, "later", emit="arrivals"), oracle(sums(7)[-1], "oracle")]:
+        monitor.add(query)
+    with patch.object(crowd.structure, "add", wraps=crowd.structure.add) as add:
+        monitor.push(points(250, seed=1))
+    crowd.structure.check_invariants()
+    assert add.call_count == 1 and len(crowd.members) == choose.MANY + 30
+    assert monitor.top("later6")["seq"].to_pylist() == monitor.top("oracle")["seq"].to_pylist()
+
+
 def test_queries_that_come_one_by_one_gather_once_there_are_many() -> None:
     monitor = sb.Monitor()
     queries = sums(choose.MANY + 10)

@@ -174,11 +174,11 @@ class Monitor:
             spans += [member.size + member.slide for lane in self._lanes if lane.timed for member in lane.members]
             clock.check_end(int(times.max()) + max(spans, default=0))
         lanes: list[Lane] = []
-        joining: list[tuple[Lane, Place]] = []
+        joining: dict[Lane, list[Place]] = {}
         bound = self._bound
         if places:
             lanes, joining = seat(places, self._lanes, self._seen)
-            doors = {*(door for lane in lanes for door in lane.doors), *(one.door for _, one in joining)}
+            doors = {door for lane in lanes for door in lane.doors} | {one.door for some in joining.values() for one in some}
             bound = dict(bound)
             for one in places:
                 if one.door in doors:  # a crowd reads the columns itself
@@ -192,8 +192,8 @@ class Monitor:
             self._take_schema(schema, clock, allowed)
             self._watermark = max([self._watermark, *moments])
             self._early = []
-            for lane, one in joining:
-                lane.join(one)
+            for lane, together in joining.items():
+                lane.join(*together)
                 self._table = None  # which knows the lane's members
             self._lanes += lanes
             if places:

@@ -105,17 +105,17 @@ def window_lengths(query: Query, clock: Clock | None) -> tuple[int, int]:
     return size, clock.length(query.window.slide, f"the window slide of query {query.name!r}")
 
 
-def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane], list[tuple[Lane, Place]]]:
+def seat(places: list[Place], lanes: list[Lane], since: int) -> tuple[list[Lane], dict[Lane, list[Place]]]:
     """Where queries go from the next row on: new lanes, ready for it, and which queries are to join which of `lanes`.
     Changes none of these."""
     places = gathered(places, lanes)
     new: list[Lane] = []
     crowds: dict[Lane, list[Place]] = {}  # of these, crowds, which are taken up together
-    joining: list[tuple[Lane, Place]] = []
+    joining: dict[Lane, list[Place]] = {}
     for one in places:
         _check_memory(one)
         if (lane := _open_to(one, lanes)) is not None:
-            joining.append((lane, one))
+            joining.setdefault(lane, []).append(one)
             continue
         if (lane := _open_to(one, new)) is None:
             with _memory_for([one.query]):
