@@ -356,6 +356,25 @@ def test_what_cannot_be_scored_or_held_is_refused_before_anything_changes() -> N
         near(2, "probabilistic(grid=1000)", score=sb.linear(dict.fromkeys("abcd", 1.0)))
 
 
+def test_arrivals_are_told_to_each_query_however_many_have_come_and_gone() -> None:
+    def asked(name: str) -> sb.TopK:
+        return sb.TopK(name=name, k=1, score="x", window=sb.CountWindow(9), algorithm="tma", emit="arrivals")
+
+    monitor = sb.Monitor([asked("gone"), asked("old")], key="id")
+    monitor.push({"x": [1.0, 2.0], "id": [0, 1]})
+    monitor.cancel("gone")
+    (lane,) = monitor._lanes
+    assert isinstance(lane, CrowdLane)
+    lane.next_uid, lane.ranked_limit, told = 1 << 19, 0, []  # as after half a million queries and thousands of arrivals
+    for number in range(3):
+        monitor.add(asked(f"new{number}"))
+        told += events_of(monitor.push({"x": [3.0 + number], "id": [2 + number]}))
+    monitor = reloaded(monitor)
+    told += events_of(monitor.delete([4])) + events_of(monitor.delete([3])) + events_of(monitor.delete([2]))
+    wanted = [(query, seq) for seq in (2, 3, 4) for query in ["old", *(f"new{i}" for i in range(seq - 1))]]
+    assert [(event.query, event.seq) for event in told] == wanted
+
+
 def test_a_score_that_overflows_to_no_number_is_counted() -> None:
     score = sb.distance({"x": 0.0, "y": 0.0}, weights={"x": 0.0, "y": 1.0})
     queries = [

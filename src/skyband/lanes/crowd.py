@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MOST_ATTRIBUTES = 6  # more make a search open too many cells
 MODERATE = 1e100  # far from overflow, also squared and added up
 _UID_SHIFT = 44  # bits of an arrival number
+_MOST_UIDS = 1 << (63 - _UID_SHIFT)
 _FEW_REPORTED = 1 << 12  # rows that were reported as arrivals: as few are not worth asking which have expired
 
 
@@ -92,7 +93,7 @@ class CrowdLane(Lane):
         super().__init__(place, since)
         self.gathers = place.crowd  # who may join, where the algorithm was left to us
         self.structure = self._made(place, self._attributes(place))
-        self.uids: list[int] = []  # a number for each member that no other gets
+        self.uids: list[int] = []  # a number for each member that no other has or, for long, gets; increasing
         self.next_uid = 0
         self.algorithm = place.algorithm  # of the query it was made for
         self.ranked = np.zeros(0, np.int64)  # emit="arrivals": uid and row of those reported, increasing
@@ -134,8 +135,18 @@ class CrowdLane(Lane):
         self._read.update(self._columns_of(place))
         self.members.append(member)
         member.algorithm = place.algorithm
+        if self.next_uid >= _MOST_UIDS:
+            self._number_anew()
         self.uids.append(self.next_uid)
         self.next_uid += 1
+
+    def _number_anew(self) -> None:
+        """Number the members from 0 on, and forget what was reported to others."""
+        rows, uids, known = self.ranked & ((1 << _UID_SHIFT) - 1), self.ranked >> _UID_SHIFT, np.array(self.uids, np.int64)
+        stays = np.isin(uids, known)
+        self.ranked = (known.searchsorted(uids[stays]) << _UID_SHIFT) + rows[stays]  # uids increase from member to member
+        self.next_uid = len(known)
+        self.uids = list(range(self.next_uid))
 
     def _asked(self, place: Place) -> Asked:
         """A query as the structure takes it."""
