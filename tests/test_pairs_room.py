@@ -46,6 +46,19 @@ def test_room_grows_with_the_rows(algorithm: str, emit: str, tmp_path: Path) -> 
         assert top_of(monitor, "all") == sorted_pairs(x, rows, MANY), rows
 
 
+@pytest.mark.parametrize("algorithm", EXACT)
+def test_a_row_may_have_all_the_best_pairs(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for all the pairs asked for long before there are as many rows. The newest row is in the best pairs."""
+    monkeypatch.setattr("skyband.lanes.pairs._FEW_ROWS", 4)
+    query = sb.TopKPairs(
+        name="q", k=20, score="abs(a.x - b.x)", order="desc", window=sb.CountWindow(60, 5), algorithm=algorithm
+    )
+    monitor = sb.Monitor([query])
+    for begin, end in ((0, 3), (3, 8), (8, 60)):
+        monitor.push({"x": 1.5 ** np.arange(begin, end)})
+    assert [pair[1:] for pair in top_of(monitor, "q")] == [(a, 59) for a in range(20)]
+
+
 def test_some_queries_are_content_with_less() -> None:
     x = np.random.default_rng(4).random(600)
     queries = [asked("few", 7), asked("more", 4000, emit="none"), asked("all", MANY), asked("later", 9000)]

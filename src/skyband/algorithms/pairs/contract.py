@@ -216,10 +216,10 @@ class PairStructure(ABC):
         what is held is complete for a larger k."""
         k = np.array([pairs_among(rows, each) for each in asked], np.int64)
         if (k > self.answers.k).any():
-            self._widen(np.maximum(k, self.answers.k), rows)
+            self._widen(np.maximum(k, self.answers.k))
 
     @abstractmethod
-    def _widen(self, k: np.ndarray, rows: int) -> None:
+    def _widen(self, k: np.ndarray) -> None:
         """Let queries have answers of so many pairs."""
 
     @abstractmethod

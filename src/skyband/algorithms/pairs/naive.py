@@ -58,11 +58,16 @@ class PairNaive(PairStructure):
         self._state = self._state._replace(answers=with_query(self.answers, k, k, False, first, 0))
         self._make_room()
 
-    def _widen(self, k: np.ndarray, rows: int) -> None:
+    def expect(self, asked: list[int], rows: int) -> None:
+        super().expect(asked, rows)
+        # a row has no more pairs than there are others: lists grow with the rows, also where answers need not
+        k = min(int(self.answers.k.max(initial=1)), rows)
+        if k > self._state.marks[kernel.K]:
+            self._state.marks[kernel.K] = k
+            self._make_room()
+
+    def _widen(self, k: np.ndarray) -> None:
         self._state = self._state._replace(answers=with_room(self.answers, k, k))
-        # a row has no more pairs than there are others
-        self._state.marks[kernel.K] = max(int(self._state.marks[kernel.K]), min(int(k.max()), rows))
-        self._make_room()
 
     def remove(self, at: int) -> None:
         self._state = self._state._replace(answers=without_query(self.answers, at))

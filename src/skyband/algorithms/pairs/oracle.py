@@ -49,7 +49,7 @@ class PairOracle(PairStructure):
     def add(self, k: int, *, watched: bool, first: int) -> None:
         self._answers = with_query(self.answers, k, k, False, first, 0)
 
-    def _widen(self, k: np.ndarray, rows: int) -> None:
+    def _widen(self, k: np.ndarray) -> None:
         self._answers = with_room(self.answers, k, k)
 
     def remove(self, at: int) -> None:

@@ -120,7 +120,7 @@ class PairSkyband(PairStructure):
         most = _most(k) if watched else k
         self._change(lambda answers: with_query(answers, k, most, watched, first, int(self._state.marks[band.PENDING])))
 
-    def _widen(self, k: np.ndarray, rows: int) -> None:
+    def _widen(self, k: np.ndarray) -> None:
         most = np.where(self.answers.mark == band.NOT_WATCHED, k, np.array([_most(each) for each in k.tolist()]))
         self._state.levels[band.TAU] = -np.inf
         self._change(lambda answers: with_room(answers, k, most))
