@@ -97,18 +97,23 @@ def where_tree(where: PairWhere | None) -> Tree | None:
     for name, ends in where.items():
         sided = isinstance(name, str) and "." in name  # of a side there is not, `_sided` says so
         bounds |= {name: ends} if sided else {f"{side}{name}": ends for side in (OLDER, NEWER)}
-    return _sided(region(bounds).tree)
+    return _sided(region(bounds).tree, plainly=True)
 
 
-def _sided(tree: Tree) -> Tree:
+def _sided(tree: Tree, *, plainly: bool = False) -> Tree:
+    """The tree, if all its columns have a side. `plainly`: names are written without backticks, as in regions."""
     for name in tree.columns():
         if not name.startswith((OLDER, NEWER)):
             side, dot, rest = name.partition(".")
             said = f"names the side {side!r}" if dot else f"names the column {name!r} without a side"
-            bare = rest if dot else name
-            called = f"; if a column is called {name!r}, a.{name} or b.{name}" if dot else ""
-            raise QueryError(f"it {said}; write a.{bare} for the older row of the pair or b.{bare} for the newer one{called}")
+            older, newer = _on_both_sides(rest or name, plainly)
+            called = f"; if a column is called {name!r}, {' or '.join(_on_both_sides(name, plainly))}" if dot else ""
+            raise QueryError(f"it {said}; write {older} for the older row of the pair or {newer} for the newer one{called}")
     return tree
+
+
+def _on_both_sides(name: str, plainly: bool) -> list[str]:
+    return [side + name if plainly else str(Column(side + name)) for side in (OLDER, NEWER)]
 
 
 @dataclass(frozen=True)

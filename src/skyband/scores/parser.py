@@ -59,6 +59,7 @@ _REMEDIES = {
     "~": "write 'not'",
     "=": "write '==' to compare",
     "!": "write 'not'",
+    ".": "a column's name that is not a plain word goes in backticks as a whole, as in `a.PM2.5`",
     "`": "close the column's name with a second backtick",
     '"': "close the text with a second quote",
     "'": "close the text with a second quote",
