@@ -19,7 +19,7 @@ from rich.console import Console
 
 import skyband as sb
 from skyband import cli
-from skyband.console.job_screen import PlainJobScreen
+from skyband.console.job_screen import JsonJobScreen, PlainJobScreen
 from skyband.spark.jobs.board import Board, rows_of
 from skyband.spark.jobs.checks import check_surroundings, session_settings
 from skyband.spark.jobs.columns import check_columns
@@ -281,6 +281,12 @@ def test_a_board_knows_a_row_that_holds_a_nan(emit: str) -> None:
     board.take(came)
     since = [entry.since for entry in board.tops["q"][()].entries]
     assert since == ([2] if emit == "changes" else [2, 1])
+
+
+def test_numbers_that_json_lacks_are_null_in_maps_too(capsys: pytest.CaptureFixture[str]) -> None:
+    kept = pa.array([[("a", math.nan), ("b", 1.0)]], pa.map_(pa.string(), pa.float64()))
+    JsonJobScreen().results(pa.table({"query": ["q"], "row": pa.StructArray.from_arrays([kept], ["kept"])}))
+    assert json.loads(capsys.readouterr().out) == {"query": "q", "row": {"kept": [["a", None], ["b", 1.0]]}}
 
 
 def test_a_time_that_python_has_none_for_is_shown_as_text() -> None:

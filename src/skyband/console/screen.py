@@ -146,7 +146,7 @@ def write_json(records: Any) -> None:
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):  # entries of a map are tuples
         return [_plain(inner) for inner in value]
     if isinstance(value, date):
         return value.isoformat()
