@@ -10,7 +10,9 @@ import re
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,6 +25,7 @@ from skyband.console.job_screen import JsonJobScreen, PlainJobScreen
 from skyband.spark.jobs.board import Board, rows_of
 from skyband.spark.jobs.checks import check_surroundings, session_settings
 from skyband.spark.jobs.columns import check_columns
+from skyband.spark.jobs.committed import Committed
 from skyband.spark.jobs.file import JobError
 from skyband.spark.jobs.job import read_job
 from skyband.spark.jobs.toml_lines import Lines
@@ -283,6 +286,49 @@ def test_a_board_knows_a_row_that_holds_a_nan(emit: str) -> None:
     assert since == ([2] if emit == "changes" else [2, 1])
 
 
+@pytest.mark.parametrize("emit", ["changes", "snapshots"])
+def test_a_board_of_long_tops_takes_no_time(emit: str) -> None:
+    board = Board([sb.TopK(name="q", k=4000, score="x", window=sb.CountWindow(5000), emit=emit)])
+    began = time.monotonic()
+    board.take(results(*((1, "enter" if emit == "changes" else "top", rank, 1.0, rank) for rank in range(4000))))
+    if emit == "changes":
+        board.take(results(*((2, "leave", None, 1.0, number) for number in reversed(range(4000)))))
+    else:
+        board.take(results(*((2, "top", rank, 1.0, rank) for rank in range(4000))))
+    assert len(board.tops["q"][()].entries) == (0 if emit == "changes" else 4000)
+    assert time.monotonic() - began < 5, "every row is compared with every other"
+
+
+@pytest.mark.parametrize(("name", "values"), [("price", [math.nan, math.nan]), ("pair", ["EURUSD"] * 2), ("object", ["a"] * 2)])
+def test_a_board_finds_a_group_again(name: str, values: list[Any]) -> None:
+    board = Board([sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(5))], [name])
+    came = results((1, "enter", 1, 5.0, 1), (2, "leave", None, 5.0, 1)).append_column(name, pa.array(values))
+    board.take(came.slice(0, 1))
+    board.take(came.slice(1))
+    (top,) = board.tops["q"].values()
+    assert top.end == 2 and not top.entries
+
+
+def test_a_board_reads_what_a_sink_of_json_wrote(tmp_path: Path) -> None:
+    """JSON has no NaN and no infinities: Spark writes them as texts among numbers, in any column."""
+    lines = [
+        {"g": 1.5, "row": {"id": 1, "x": 2, "m": {"a": 1}}, "score": 2.0},
+        {"g": "NaN", "row": {"id": 12345678901234567890, "x": "Infinity", "m": {"b": "NaN"}}, "score": "Infinity"},
+        {"g": "NaN", "row": {"id": 3, "x": 0.5}, "score": -1},
+    ]
+    whole = [{"query": "q", "window_end": 1, "event": "enter", "rank": 1, **line} for line in lines]
+    written = tmp_path / "part.json"
+    written.write_text("".join(json.dumps(line) + "\n" for line in whole))
+    (tmp_path / "_spark_metadata").mkdir()
+    committed = Committed(tmp_path, "json", ["score", "g"])
+    (tmp_path / "_spark_metadata" / "0").write_text(f"v1\n{json.dumps({'path': written.as_uri()})}\n")
+    board = Board([sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(5))], ["g"])
+    committed.show(board)
+    shown = {str(group[0]): [(entry.score, entry.row) for entry in top.entries] for group, top in board.tops["q"].items()}
+    first, other, third = (line["row"] for line in lines)
+    assert shown == {"1.5": [(2.0, first)], "nan": [(math.inf, other), (-1.0, third)]}
+
+
 def test_numbers_that_json_lacks_are_null_in_maps_too(capsys: pytest.CaptureFixture[str]) -> None:
     kept = pa.array([[("a", math.nan), ("b", 1.0)]], pa.map_(pa.string(), pa.float64()))
     JsonJobScreen().results(pa.table({"query": ["q"], "row": pa.StructArray.from_arrays([kept], ["kept"])}))
@@ -314,6 +360,9 @@ def test_lines_of_results_name_pairs_and_objects_and_lose_no_column(capsys: pyte
         "query=q  event=top  rank=1  score=2  id=7  row_rank=5",
         "query=p  event=leave  score=0.5  a.id=1  b.id=2",
     ]
+    grouped = {"query": "q", "pair": "EURUSD", "event": "top", "rank": 1, "score": 2.0, "row": {"id": 7}}
+    PlainJobScreen(Console(width=20)).results(pa.Table.from_pylist([grouped]))
+    assert capsys.readouterr().out == "query=q  pair=EURUSD  event=top  rank=1  score=2  id=7\n"
 
 
 def test_a_signal_that_comes_while_its_flag_is_waited_for_is_heard() -> None:

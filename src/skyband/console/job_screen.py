@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _BETWEEN_LINES = 3.0  # seconds, where there is no terminal
 _FRAME = 6  # lines around the tables
-_ABOUT = ("row", "pair", "object")
 
 
 class LiveJobScreen:
@@ -100,8 +99,8 @@ class PlainJobScreen:
     def results(self, rows: pa.Table) -> None:
         """One line a row."""
         for result in rows_of(rows) if self.show_rows else []:
-            cells = {name: value for name, value in result.items() if name not in _ABOUT}
-            if any(result.get(one) is not None for one in _ABOUT):  # none: it answers a command
+            cells = {name: value for name, value in result.items() if not isinstance(value, Mapping)}
+            if len(cells) < len(result):  # else it answers a command
                 own = shown(result)
                 cells |= {f"row_{name}" if cells.get(name, value) != value else name: value for name, value in own.items()}
             text = "  ".join(f"{name}={cell(value)}" for name, value in cells.items() if value is not None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skyband.changes import EVENTS
-from skyband.query import Query
+from skyband.query import Query, TopKAcross, TopKPairs
 
 MOST_GROUPS = 64
 """Groups a board keeps; more would not fit a screen."""
 
 _ENDS = ("window_end", "window_end_time")
+_ABOUT: dict[type, str] = {TopKPairs: "pair", TopKAcross: "object"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Top:
 
     end: Any = None
     entries: list[Entry] = field(default_factory=list)  # best first
-    before: list[Entry] = field(default_factory=list)  # of the window before, where windows come whole
+    before: dict[str, Entry] = field(default_factory=dict)  # of the window before, where windows come whole, by their rows
+    standing: dict[str, list[Entry]] = field(default_factory=dict)  # who is in it, where changes tell, by their rows
 
 
 class Board:
@@ -66,33 +70,37 @@ class Board:
                 self._apply(query, result, result[end])
             if query.emit == "changes":
                 for top in self.tops[name].values():
-                    _rank(top.entries, query.order)
+                    top.entries = _ranked(top.standing, query.order)
 
     def _apply(self, query: Query, result: Mapping[str, Any], end: Any) -> None:
-        tops, group = self.tops[query.name], tuple(result[name] for name in self.groups)
+        tops, group = self.tops[query.name], tuple(_alike(result[name]) for name in self.groups)
         if group not in tops and len(tops) == MOST_GROUPS:
             return
         top = tops.setdefault(group, Top())
-        row = shown(result)
+        about = _ABOUT.get(type(query), "row")
+        written = result[about]  # of a sink of JSON as text
+        row = shown({**result, about: json.loads(written)} if isinstance(written, str) else result)
+        said = repr(row)  # rows that say the same are the same; a NaN is the same as another here
+        came = Entry(result["score"], result["rank"], row, end)
         if result["event"] == "top":
             if end != top.end:
-                top.before, top.entries = top.entries, []
-            stayed = [entry for entry in top.before if _same(entry.row, row)]
-            top.entries.append(stayed[0] if stayed else Entry(result["score"], result["rank"], row, end))
+                top.before, top.entries = {repr(entry.row): entry for entry in reversed(top.entries)}, []
+            top.entries.append(top.before.get(said, came))
+        elif result["event"] == "enter" and query.emit == "arrivals":
+            top.entries.insert(0, came)
+            del top.entries[query.k :]
         elif result["event"] == "enter":
-            top.entries.insert(0, Entry(result["score"], result["rank"], row, end))
-            if query.emit == "arrivals":
-                del top.entries[query.k :]
-        else:
-            place = next((i for i, entry in enumerate(top.entries) if _same(entry.row, row)), None)
-            if place is not None:
-                del top.entries[place]
+            top.standing.setdefault(said, []).append(came)
+        elif said in top.standing:
+            del top.standing[said][0]
+            if not top.standing[said]:
+                del top.standing[said]
         top.end = end
 
 
-def _same(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two rows hold the same values; a NaN is the same as another here."""
-    return row == other or repr(row) == repr(other)
+def _alike(value: Any) -> Any:
+    """A group's value; of all NaN the one that is equal to itself as a key."""
+    return math.nan if value != value else value
 
 
 def rows_of(results: pa.Table) -> list[dict[str, Any]]:
@@ -120,17 +128,20 @@ def _value(found: pa.Scalar) -> Any:
 
 
 def shown(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Who a result row is about, as one row: the rows of a pair side by side, or the key of an object."""
-    if (pair := result.get("pair")) is not None:
+    """Who a result row is about, as one row: the rows of a pair side by side, or the key of an object. A column of that name
+    that is no struct is a group's."""
+    if isinstance(pair := result.get("pair"), Mapping):
         return {f"{side}.{name}": value for side in ("a", "b") for name, value in pair[side].items()}
-    if (thing := result.get("object")) is not None:
+    if isinstance(thing := result.get("object"), Mapping):
         return {name: value for name, value in thing.items() if value is not None}
     row: Mapping[str, Any] = result["row"]
     return row
 
 
-def _rank(entries: list[Entry], order: str) -> None:
+def _ranked(standing: Mapping[str, list[Entry]], order: str) -> list[Entry]:
     """Best first; of equal scores the row that came in later, as the order of skyband has it."""
+    entries = [entry for alike in standing.values() for entry in alike]
     entries.sort(key=lambda entry: entry.rank)
     entries.sort(key=lambda entry: entry.since, reverse=True)
     entries.sort(key=lambda entry: entry.score, reverse=order == "desc")
+    return entries

@@ -6,12 +6,13 @@ The log is what makes the sink exactly-once: a file counts when it is named ther
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skyband.spark.flat import IDENTITIES
 from skyband.spark.jobs.board import Board
 from skyband.spark.jobs.checks import local
 
@@ -21,8 +22,9 @@ READABLE = ("parquet", "json")
 class Committed:
     """Follows the log from here on; what was written before is left out."""
 
-    def __init__(self, folder: Path, kind: str) -> None:
-        self.log, self.kind = folder / "_spark_metadata", kind
+    def __init__(self, folder: Path, kind: str, numbers: Iterable[str] = ("score",)) -> None:
+        """`numbers`: columns of the results that hold numbers other than whole ones."""
+        self.log, self.kind, self.numbers = folder / "_spark_metadata", kind, frozenset(numbers)
         self.next = 0
         self.known: set[str] = set()
         for _ in self._new_files():
@@ -31,7 +33,7 @@ class Committed:
     def show(self, board: Board) -> None:
         """Hand the rows of every micro-batch committed since the last call to the board."""
         for file in self._new_files():
-            table = pq.read_table(file) if self.kind == "parquet" else _from_json(file)
+            table = pq.read_table(file) if self.kind == "parquet" else _from_json(file, self.numbers)
             if len(table):
                 board.take(table)
 
@@ -47,14 +49,19 @@ class Committed:
                         yield place
 
 
-def _from_json(file: Path) -> pa.Table:
-    """A table of what JSON has: times are texts, and a number that JSON lacks, such as Infinity, is a text too."""
+def _from_json(file: Path, numbers: Collection[str]) -> pa.Table:
+    """A table of what JSON has: times are texts, and a number that JSON lacks, such as Infinity, is a text too. So whom a
+    result is about stays as it is written: a column of numbers and texts Arrow does not take."""
     records = [json.loads(line) for line in file.read_text().splitlines()]
-    names = dict.fromkeys(name for record in records for name in record)
-    columns = {name: pa.array([record.get(name) for record in records]) for name in names if name != "score"}
-    return pa.table({**columns, "score": pa.array([_number(record.get("score")) for record in records])})
+    columns: dict[str, pa.Array] = {}
+    for name in dict.fromkeys(name for record in records for name in record):
+        values = [record.get(name) for record in records]
+        if name in IDENTITIES:
+            values = [json.dumps(value) if isinstance(value, dict) else value for value in values]
+        columns[name] = pa.array(map(_number, values) if name in numbers else values)
+    return pa.table(columns)
 
 
 def _number(value: object) -> float | None:
-    """A score; an acknowledgement has none."""
+    """A number; an acknowledgement has no score."""
     return None if value is None else float(str(value))

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import FractionalType
 
 from skyband.errors import SkybandError
 from skyband.query import Threshold, TopK, TopKPairs
@@ -226,7 +227,8 @@ def _followed(
     board = Board(job.queries, job.stream.group_by)
     folder = local(job.sink.path)
     readable = screen.wants_tops and folder is not None and job.sink.format in READABLE
-    written = Committed(folder, job.sink.format) if readable and folder is not None else None
+    numbers = [field.name for field in results.schema if isinstance(field.dataType, FractionalType)]
+    written = Committed(folder, job.sink.format, numbers) if readable and folder is not None else None
     boards = [board] if written is not None or job.sink.format == "console" else []
 
     def tap(rows: pa.Table) -> None:
