@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -320,6 +321,25 @@ def test_other_queries_on_an_old_checkpoint_are_refused(spark: SparkSession, fol
             run(query(k=4))
     finally:
         (folder / "9999.parquet").unlink()
+
+
+def test_a_stream_goes_on_in_a_session_of_another_time_zone(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """That of the machine, unless somebody sets it: a moment is the same in all of them."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    ways: dict[str, Any] = {"time": "ts", "lateness": "3 seconds", "group_by": ["venue"]}
+    for zone, files in ("UTC", range(6)), ("Asia/Kolkata", range(6, 12)):
+        for number in files:
+            shutil.copy2(folder / f"{number:04}.parquet", source)
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            writer = sks.monitor(read_stream(spark, source, 6), ASKED[0], **ways).writeStream.format("parquet")
+            writer = writer.option("path", str(out)).option("checkpointLocation", str(tmp_path / "checkpoint"))
+            writer.trigger(availableNow=True).start().awaitTermination()
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+    whole, _ = streamed(spark, sks.monitor(read_stream(spark, source, 6), ASKED[0], **ways), tmp_path / "other", "zoned")
+    assert in_order(spark.read.parquet(str(out)).collect()) == in_order(whole) and len(whole) > 100
 
 
 # -- what is refused before anything starts --------------------------------------------------------------------

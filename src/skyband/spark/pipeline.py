@@ -134,23 +134,23 @@ def _spread(df: DataFrame, groups: tuple[str, ...]) -> int:
 
 
 def _arrow_schema(df: DataFrame) -> pa.Schema:
-    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
+    """Timestamps are in UTC, whatever zone the session shows them in: states outlive it."""
     for name, same in same_to_spark(df.columns).items():
         check_name(f"the result has the column {name!r} of each row", same)
     for field in df.schema.fields:
         try:
-            to_arrow_schema(StructType([field]), timezone=zone)
+            to_arrow_schema(StructType([field]), timezone="UTC")
         except Exception as problem:
             raise SchemaError(
                 f"the column {field.name!r} is {field.dataType.simpleString()}, which Spark cannot hand out as Arrow; "
                 "drop it or cast it"
             ) from problem
     if df.isStreaming:
-        _check_stream(df, zone)
-    return nullable(to_arrow_schema(df.schema, timezone=zone))
+        _check_stream(df)
+    return nullable(to_arrow_schema(df.schema, timezone="UTC"))
 
 
-def _check_stream(df: DataFrame, zone: str) -> None:
+def _check_stream(df: DataFrame) -> None:
     """SchemaError for what Spark refuses only once the stream runs."""
     marked = next((f" on {field.name!r}" for field in df.schema.fields if _DELAY in field.metadata), None)
     if marked is None and not is_remote_session(df.sparkSession) and _is_watermarked(df._jdf.queryExecution().analyzed()):
@@ -161,6 +161,7 @@ def _check_stream(df: DataFrame, zone: str) -> None:
             "monitor makes its own of `time` and `lateness`. Where another step needs it, to drop duplicates for example, let "
             "that step be a stream of its own"
         )
+    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
     try:
         pa.scalar(0, pa.timestamp("us", zone)).as_py()
     except Exception:

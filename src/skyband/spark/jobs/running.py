@@ -168,8 +168,7 @@ def _spread_as_before(job: Job) -> Job:
 
 def _plan(rows: DataFrame, job: Job) -> Plan:
     """What is asked, checked against the source's columns; errors name the line."""
-    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
-    schema, stream = to_arrow_schema(rows.schema, timezone=zone), job.stream
+    schema, stream = to_arrow_schema(rows.schema, timezone="UTC"), job.stream
     for i, query in enumerate(job.queries):
         if not isinstance(query, TopK | Threshold):
             counted = replace(query, window=CountWindow(2))  # its columns alone are looked at here
