@@ -358,6 +358,7 @@ def test_a_stream_goes_on_in_a_session_of_another_time_zone(spark: SparkSession,
         ([query()], {"time": "TS"}, SchemaError, "did you mean 'ts'"),
         ([query()], {"time": "ts", "group_by": ["venue", "id", "venue"]}, SchemaError, "'venue' twice; name it once"),
         ([query()], {"time": "ts", "group_by": None}, QueryError, r"as in \['venue'\]"),
+        ([query()], {"time": "ts", "group_by": 5}, QueryError, r"as in \['venue'\], got 5"),
         (None, {"time": "ts"}, QueryError, "expected queries such as TopK"),
         ([query()], {"time": "ts", "arrival": "price"}, SchemaError, "integer or a timestamp"),
         ([query()], {"time": "ts", "key": "id"}, QueryError, "deletes="),
@@ -390,12 +391,18 @@ def test_settings_never_override_what_the_user_set(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
-def test_workers_run_a_python_that_has_skyband(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_run_a_python_that_has_skyband(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of a session which somebody else began is the first `python3` of the path."""
     monkeypatch.delenv("PYSPARK_PYTHON")
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "nosuchpython3")
     df, asked = spark.createDataFrame([], SCHEMA), sb.TopK(name="q", k=1, score="price", window=sb.CountWindow(3))
     with pytest.raises(sb.SkybandError, match=r"would run 'nosuchpython3', which has no skyband; .*sks\.configure"):
+        sks.monitor(df, asked, arrival="id")
+    bare = tmp_path / "python3"  # finds skyband, but nothing that was installed for it
+    bare.write_text(f'#!/bin/sh\nPYTHONPATH={Path(sb.__file__).parents[1]} exec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
+    with pytest.raises(sb.SkybandError, match=r"/python3', which has no numpy; .*sks\.configure"):
         sks.monitor(df, asked, arrival="id")
     sks.configure(spark)
     assert spark.sparkContext.pythonExec == sys.executable

@@ -99,7 +99,7 @@ def monitor(
             "one, as by spark.createDataFrame(...), or push to a skyband.Monitor"
         )
     check_workers(df.sparkSession)
-    if group_by is None or isinstance(group_by, Column):
+    if isinstance(group_by, Column) or not isinstance(group_by, Iterable):
         raise QueryError(f"group_by must be names of columns, as in ['venue'], got {group_by!r}")
     groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
     stream = Stream(time, lateness, groups, arrival, key, deletes, shards)

@@ -24,6 +24,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 DAEMON = "skyband.spark.daemon"
 _PYTHON = "PYSPARK_PYTHON"  # what workers run
+_NEEDED = ("skyband", "numpy", "numba", "pyarrow", "pandas")  # by them
 
 _PACKAGES = (
     'The lines above say whether it could not fetch spark.jars.packages = "{}": name another version or repository '
@@ -133,20 +134,22 @@ def check_workers(spark: SparkSession) -> None:
         return
     python = spark.sparkContext.pythonExec
     beside = Path(shutil.which(python) or python).parent == Path(sys.executable).parent  # an environment's Python is a link
-    if not beside and not spark.sparkContext._python_includes and _lacks_skyband(python):
+    if not beside and not spark.sparkContext._python_includes and (missing := _missing(python)):
         raise SkybandError(
-            f"Spark's workers would run {python!r}, which has no skyband; make the session with sks.session(), call "
+            f"Spark's workers would run {python!r}, which has no {missing}; make the session with sks.session(), call "
             f"sks.configure(spark) on yours, or set {_PYTHON}={sys.executable} before it begins"
         )
 
 
 @cache
-def _lacks_skyband(python: str) -> bool:
-    look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('skyband') is None)"
+def _missing(python: str) -> str:
+    """The first package that workers need and a Python lacks, which may find skyband all the same, by PYTHONPATH; or none."""
+    look = f"from importlib.util import find_spec; print(*[name for name in {_NEEDED} if find_spec(name) is None])"
     try:
-        return subprocess.run([python, "-c", look], stdin=subprocess.DEVNULL, capture_output=True).returncode != 0
+        found = subprocess.run([python, "-c", look], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     except OSError:
-        return True
+        return _NEEDED[0]
+    return found.stdout.partition(" ")[0].strip() if found.returncode == 0 else _NEEDED[0]
 
 
 def is_remote_session(spark: Any) -> bool:
