@@ -77,6 +77,18 @@ def test_a_job_that_would_read_what_it_writes_is_an_error(
             "the score 'abs.* did you mean 'price'",
         ),
         (("price double", "`the ``price``` double"), 18, "it has 'ts', 'id', 'venue', 'the `price`'"),
+        (('time = "ts"', 'time = "price"'), 10, "the time column 'price' is double; it must be an integer or a timestamp"),
+        (('lateness = "2 seconds"', "lateness = 2"), 11, "lateness is the integer 2, .* give a duration with a unit"),
+        (
+            ('lateness = "2 seconds"', 'lateness = "5 us"'),
+            11,
+            "lateness is '5 us', and Spark counts watermarks in milliseconds",
+        ),
+        (('arrival = "id"', 'arrival = "venue"'), 13, "the arrival column 'venue' is string"),
+        (('arrival = "id"', 'key = "id"\ndeletes = "venue"'), 14, "deletes names 'venue', which is string; it must be boolean"),
+        (('score = "price"', 'score = "venue"'), 18, "as a number, but it is of type string"),
+        (('{ size = "4 seconds", slide = "1 second" }', "{ size = 4, slide = 1 }"), 28, "window size of query 'least' .* unit"),
+        (("id bigint", "id decimal (38 , 2)"), 13, r"the arrival column 'id' is decimal128\(38, 2\)"),
     ],
 )
 def test_a_column_that_the_schema_lacks_is_an_error(tmp_path: Path, change: tuple[str, str], line: int, message: str) -> None:
@@ -85,7 +97,12 @@ def test_a_column_that_the_schema_lacks_is_an_error(tmp_path: Path, change: tupl
 
 
 def test_columns_that_only_spark_knows_are_left_to_it(tmp_path: Path) -> None:
-    """Folders may make columns by their names, and what is selected may have any."""
+    """Folders may make columns by their names, what is selected may have any, and types may be more than plain ones."""
+    many = "id bigint NOT NULL, venue VARCHAR(9) COMMENT 'a, b', day date, sums array<int>, fee Dec(9,2), at time(6)"
+    check_columns(read_job(job_file(tmp_path, ("id bigint, venue string", many))))
+    check_columns(
+        read_job(job_file(tmp_path, ("id bigint, venue string", many), ('["venue"]', '["sums", "at", "fee", "day"]')))
+    )
     slip = ('time = "ts"', 'time = "day"')
     with pytest.raises(JobError, match="line 10: time names 'day'"):
         check_columns(read_job(job_file(tmp_path, slip)))

@@ -22,6 +22,7 @@ from typing import Any
 from skyband.query import Query
 from skyband.spark.jobs.file import Document, Section, shown
 from skyband.spark.jobs.queries import read_queries
+from skyband.spark.plan import checked_spread
 from skyband.spark.stream import Stream
 from skyband.window import TimeWindow, lateness_of, nanoseconds
 
@@ -65,6 +66,7 @@ class Source:
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None  # Spark DDL
     columns: tuple[str, ...] = ()  # named by the schema
+    types: tuple[str, ...] = ()  # theirs, as the schema has them
     select: tuple[str, ...] = ()  # Spark SQL expressions over what is read
 
 
@@ -173,7 +175,7 @@ def _source(table: Section) -> Source:
     example = '[source.schema] with a line such as price = "double" per column'
     if needs and "schema" not in table.content:
         table.fail(f"a stream of {kind} files needs its columns; add {example}", "format")
-    schema, columns = _schema(table, table.take("schema", str, dict, example=example, required=needs))
+    schema, columns, types = _schema(table, table.take("schema", str, dict, example=example, required=needs))
     select = table.take("select", list, example='select = ["*", "cast(value as string) as text"]') or []
     if not all(isinstance(text, str) for text in select):
         table.fail('every entry of select must be a text of Spark SQL, as in: select = ["*", "ask - bid as spread"]', "select")
@@ -184,7 +186,7 @@ def _source(table: Section) -> Source:
     if kind == "kafka":
         _check_kafka(table, options, ("subscribe", "subscribePattern", "assign"))
     table.finish({"maxFilesPerTrigger": "[source.options]"})
-    return Source(kind, path, options, schema, columns, tuple(select))
+    return Source(kind, path, options, schema, columns, types, tuple(select))
 
 
 def _control(root: Section) -> Source | None:
@@ -209,10 +211,10 @@ def _check_kafka(table: Section, options: Mapping[str, str], topics: tuple[str, 
         table.fail(f'kafka needs a topic; add to [{table.path[0]}.options]: {topics[0]} = "trades"', "options")
 
 
-def _schema(table: Section, given: Any) -> tuple[str | None, tuple[str, ...]]:
-    """Columns as DDL, and their names. Names of types are checked here, so that a slip costs no start of Spark."""
+def _schema(table: Section, given: Any) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    """Columns as DDL, their names and their types. Names of types are checked here, so that a slip costs no start of Spark."""
     if given is None:
-        return None, ()
+        return None, (), ()
     columns: list[tuple[str, str, tuple[str, ...]]] = []  # name, type, where it stands
     if isinstance(given, str):
         for part in _split(given):
@@ -235,7 +237,7 @@ def _schema(table: Section, given: Any) -> tuple[str | None, tuple[str, ...]]:
             remedy = f"did you mean {close[0]!r}?" if close else "use one of Spark, such as double, bigint, string or timestamp"
             table.fail(f"column {name.strip('`')!r} has the type {kind!r}, which is not known; {remedy}", *place)
     names = (name[1:-1].replace("``", "`") if name.startswith("`") else name for name, _, _ in columns)
-    return ", ".join(f"{name} {kind}" for name, kind, _ in columns), tuple(names)
+    return ", ".join(f"{name} {kind}" for name, kind, _ in columns), tuple(names), tuple(kind for _, kind, _ in columns)
 
 
 def _split(ddl: str) -> list[str]:
@@ -257,6 +259,9 @@ def _stream(table: Section) -> Stream:
     groups = [groups] if isinstance(groups, str) else groups
     if not all(isinstance(name, str) for name in groups):
         table.fail(f'group_by must be names of columns, as in ["venue"]; got {groups!r}', "group_by")
+    for name in groups:
+        if groups.count(name) > 1:
+            table.fail(f"group_by names {name!r} twice; name it once", "group_by")
     arrival = table.take("arrival", str, example='arrival = "offset"')
     key = table.take("key", str, example='key = "id"')
     deletes = table.take("deletes", str, example='deletes = "is_deletion"')
@@ -265,8 +270,8 @@ def _stream(table: Section) -> Stream:
         what = 'deletes = "...", a boolean column that says which rows are deletions' if deletes is None else 'key = "..."'
         table.fail(f"{there!r} is for deletions and needs {missing!r} beside it; add {what}, or take {there!r} out", there)
     shards = table.take("shards", int, example="shards = 4")
-    if shards is not None and shards < 1:
-        table.fail(f"shards must be at least 1, got {shards}", "shards")
+    if shards is not None:
+        table.attempt(lambda: checked_spread(shards), "shards")
     table.finish()
     return Stream(time, lateness, tuple(groups), arrival, key, deletes, shards)
 

@@ -28,7 +28,7 @@ from skyband.seating import place
 from skyband.spark.control.terms import Terms
 from skyband.spark.jobs.board import Board
 from skyband.spark.jobs.checks import check_checkpoint, check_surroundings, kept_shards, local, session_settings
-from skyband.spark.jobs.columns import check_columns
+from skyband.spark.jobs.columns import check_columns, line_of
 from skyband.spark.jobs.committed import READABLE, Committed
 from skyband.spark.jobs.job import Job
 from skyband.spark.jobs.refusals import in_short, refused_at
@@ -182,11 +182,7 @@ def _plan(rows: DataFrame, job: Job) -> Plan:
     try:
         return request_for(rows, job.queries, stream).plan
     except SkybandError as problem:
-        for i, query in enumerate(job.queries):
-            if str(problem).startswith("the window ") and f"query {query.name!r}" in str(problem):
-                raise job.document.problem(("query", i, "window"), str(problem)) from None
-        named = [name for name in vars(stream) if str(problem).startswith((f"{name} ", f"the {name} column"))]
-        raise job.document.problem(("stream", *named[:1]), str(problem)) from None
+        raise job.document.problem(line_of(job, problem), str(problem)) from None
 
 
 def _at_line(job: Job, path: tuple[str | int, ...], check: Callable[[], Any]) -> Any:
