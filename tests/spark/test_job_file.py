@@ -25,9 +25,9 @@ from skyband.console.job_screen import JsonJobScreen, PlainJobScreen
 from skyband.spark.jobs.board import Board, rows_of
 from skyband.spark.jobs.checks import check_surroundings, session_settings
 from skyband.spark.jobs.columns import check_columns
-from skyband.spark.jobs.committed import Committed
+from skyband.spark.jobs.committed import Committed, can_read
 from skyband.spark.jobs.file import JobError
-from skyband.spark.jobs.job import read_job
+from skyband.spark.jobs.job import Sink, read_job
 from skyband.spark.jobs.toml_lines import Lines
 from skyband.spark.jobs.words import describe
 
@@ -316,11 +316,11 @@ def test_a_board_reads_what_a_sink_of_json_wrote(tmp_path: Path) -> None:
     lines = [
         {"g": 1.5, "row": {"id": 1, "x": 2, "m": {"a": 1}}, "score": 2.0},
         {"g": "NaN", "row": {"id": 12345678901234567890, "x": "Infinity", "m": {"b": "NaN"}}, "score": "Infinity"},
-        {"g": "NaN", "row": {"id": 3, "x": 0.5}, "score": -1},
+        {"g": "NaN", "row": {"id": 3, "x": 0.5, "said": "one\u2028two\x85"}, "score": -1},
     ]
     whole = [{"query": "q", "window_end": 1, "event": "enter", "rank": 1, **line} for line in lines]
     written = tmp_path / "part.json"
-    written.write_text("".join(json.dumps(line) + "\n" for line in whole))
+    written.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in whole), encoding="utf-8")
     (tmp_path / "_spark_metadata").mkdir()
     committed = Committed(tmp_path, "json", ["score", "g"])
     (tmp_path / "_spark_metadata" / "0").write_text(f"v1\n{json.dumps({'path': written.as_uri()})}\n")
@@ -329,6 +329,10 @@ def test_a_board_reads_what_a_sink_of_json_wrote(tmp_path: Path) -> None:
     shown = {str(group[0]): [(entry.score, entry.row) for entry in top.entries] for group, top in board.tops["q"].items()}
     first, other, third = (line["row"] for line in lines)
     assert shown == {"1.5": [(2.0, first)], "nan": [(math.inf, other), (-1.0, third)]}
+    assert can_read(Sink("json", "out", {"ignoreNullFields": "false"})) and can_read(
+        Sink("parquet", "out", {"compression": "zstd"})
+    )
+    assert not can_read(Sink("json", "out", {"Compression": "gzip"})) and not can_read(Sink("orc", "out"))
 
 
 def test_numbers_that_json_lacks_are_null_in_maps_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,17 @@ import pyarrow.parquet as pq
 from skyband.spark.flat import IDENTITIES
 from skyband.spark.jobs.board import Board
 from skyband.spark.jobs.checks import local
+from skyband.spark.jobs.job import Sink
 
-READABLE = ("parquet", "json")
+_WRITTEN_OTHERWISE = {"compression", "encoding", "charset", "linesep"}
+"""Options of Spark's writer after which a file is not lines of UTF-8."""
+
+
+def can_read(sink: Sink) -> bool:
+    """Whether the files of a sink can be read back here."""
+    return sink.format == "parquet" or (
+        sink.format == "json" and not _WRITTEN_OTHERWISE & {name.lower() for name in sink.options}
+    )
 
 
 class Committed:
@@ -52,7 +61,8 @@ class Committed:
 def _from_json(file: Path, numbers: Collection[str]) -> pa.Table:
     """A table of what JSON has: times are texts, and a number that JSON lacks, such as Infinity, is a text too. So whom a
     result is about stays as it is written: a column of numbers and texts Arrow does not take."""
-    records = [json.loads(line) for line in file.read_text().splitlines()]
+    # a line ends where Spark says, not at all that Python takes for an end, such as U+2028 within a text
+    records = [json.loads(line) for line in file.read_bytes().split(b"\n") if line]
     columns: dict[str, pa.Array] = {}
     for name in dict.fromkeys(name for record in records for name in record):
         values = [record.get(name) for record in records]

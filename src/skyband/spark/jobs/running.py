@@ -29,7 +29,7 @@ from skyband.spark.control.terms import Terms
 from skyband.spark.jobs.board import Board
 from skyband.spark.jobs.checks import check_checkpoint, check_surroundings, kept_shards, local, session_settings
 from skyband.spark.jobs.columns import check_columns, line_of
-from skyband.spark.jobs.committed import READABLE, Committed
+from skyband.spark.jobs.committed import Committed, can_read
 from skyband.spark.jobs.job import Job
 from skyband.spark.jobs.refusals import in_short, refused_at
 from skyband.spark.jobs.source import BAD, read
@@ -221,7 +221,7 @@ def _followed(
     """Start the stream and show it until it ends."""
     board = Board(job.queries, job.stream.group_by)
     folder = local(job.sink.path)
-    readable = screen.wants_tops and folder is not None and job.sink.format in READABLE
+    readable = screen.wants_tops and folder is not None and can_read(job.sink)
     numbers = [field.name for field in results.schema if isinstance(field.dataType, FractionalType)]
     written = Committed(folder, job.sink.format, numbers) if readable and folder is not None else None
     boards = [board] if written is not None or job.sink.format == "console" else []
