@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
-import numba
 import pytest
 
 import skyband
-from skyband.kernels import jit as cache
 
 PACKAGE = Path(skyband.__file__).parent
 
@@ -52,23 +51,27 @@ def test_a_change_in_any_kernel_empties_the_cache(copy: Path) -> None:
     assert compiled(copy) == []
 
 
-def test_where_nothing_can_be_written_a_private_folder_serves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Numba refuses to cache when it finds no folder to write to: kernels then use one under the temporary directory."""
-    compile_with = numba.njit
+def run_kernel(temporary: Path) -> list[Path]:
+    """Run one kernel in a fresh process that may write to no cache folder; what is kept in the temporary one after."""
+    unwritable = {"NUMBA_CACHE_DIR": "", "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    code = "from skyband.kernels.order import outranks; assert outranks(2.0, 1, 1.0, 2)"
+    environment = {**os.environ, **unwritable, "PYTHONPATH": str(PACKAGE.parent), "TMPDIR": str(temporary)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    return list(temporary.rglob("*.nbi"))
 
-    def refuse_once(**flags: object) -> object:
-        monkeypatch.setattr(cache.numba, "njit", compile_with)
-        raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr(cache.numba, "njit", refuse_once)
-    monkeypatch.setattr(cache.numba.config, "CACHE_DIR", "")
-    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+def test_where_nothing_can_be_written_a_private_folder_serves(tmp_path: Path) -> None:
+    (kept,) = run_kernel(tmp_path)
+    assert kept.is_relative_to(private := tmp_path / f"skyband-cache-{os.getuid()}")
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700
 
-    kernel = cache.jit(_twice)
 
-    assert kernel(21) == 42
-    assert Path(numba.config.CACHE_DIR).parent == tmp_path
-    assert list(Path(numba.config.CACHE_DIR).rglob("*.nbi"))
+def test_a_folder_that_others_may_write_to_is_not_read(tmp_path: Path) -> None:
+    """They could have put code there; kernels are compiled anew."""
+    shared = tmp_path / f"skyband-cache-{os.getuid()}"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert run_kernel(tmp_path) == []
 
 
 def zipped(folder: Path) -> Path:
@@ -97,7 +100,3 @@ def test_kernels_of_a_zip_are_cached_by_their_content_whatever_its_path(tmp_path
     (tmp_path / "content" / "skyband" / "kernels" / "ranked" / "panes.py").open("a").write("\n# changed\n")
     shutil.make_archive(str(elsewhere.with_suffix("")), "zip", tmp_path / "content")
     assert "data saved" in run_from(elsewhere, kept)  # any kernel's change counts: callers are compiled around others
-
-
-def _twice(x: int) -> int:
-    return 2 * x

@@ -4,7 +4,8 @@ Compiled once and cached on disk; the GIL is released; arithmetic is IEEE (no fa
 and ties decide results; division by zero gives inf or NaN as in NumPy.
 
 The cache lies beside each source, or where NUMBA_CACHE_DIR says. Where neither the package folder nor the
-user's cache folder can be written, a private folder under the temporary directory is used.
+user's cache folder can be written, a private folder under the temporary directory is used; where there is none, every
+process compiles for itself.
 
 From a zip file, as a cluster's workers are sent it, the cache lies where NUMBA_CACHE_DIR says, or else in the user's cache
 folder, in a folder named after the content of all kernels: every job has its zip at another path, and would compile anew.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib import resources
@@ -112,15 +114,32 @@ class ByContent:
 
 
 def _private_folder() -> Path:
+    """A folder that nobody else can have filled, for what numba finds in a cache it runs; OSError where there is none."""
     folder = Path(tempfile.gettempdir()) / f"skyband-cache-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(f"{folder} is not this user's alone")
     return folder
+
+
+def _cache_of(function: Any) -> CompiledOnce | None:
+    """Where the compiled function is kept; None where nothing can be written."""
+    try:
+        return CompiledOnce(function)
+    except RuntimeError:  # numba found no folder it may write its cache to
+        try:
+            numba.config.CACHE_DIR = str(_private_folder())
+            return CompiledOnce(function)
+        except (OSError, RuntimeError):
+            return None
 
 
 def _cached(function: Kernel, flags: dict[str, Any]) -> Kernel:
     kernel = numba.njit(**_FLAGS, **flags)(function)
     if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        kernel._cache = CompiledOnce(function)
+        if (cache := _cache_of(function)) is not None:
+            kernel._cache = cache
         if "forceinline" not in flags:
             _compile_once_for_all_constants(kernel)
     return cast(Kernel, kernel)
@@ -150,11 +169,7 @@ def _compiled(function: Kernel, **flags: Any) -> Kernel:
 
 def jit(function: Kernel) -> Kernel:
     """Compile `function` on first use; later processes load it from the cache."""
-    try:
-        return _compiled(function)
-    except RuntimeError:  # numba found no folder it may write its cache to
-        numba.config.CACHE_DIR = str(_private_folder())
-        return _compiled(function)
+    return _compiled(function)
 
 
 def lean(function: Kernel) -> Kernel:
