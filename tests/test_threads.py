@@ -48,11 +48,12 @@ def test_the_environment_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert threads.cores() == len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize("said", ["0", "-1", "two", "1.5"])
+@pytest.mark.parametrize("said", ["0", "-1", "two", "1.5", "²"])
 def test_a_number_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     monkeypatch.setenv(threads.SETTING, said)
-    with pytest.raises(sb.SkybandError, match=f"SKYBAND_THREADS must be a whole number.*{said!r}.*unset it"):
-        threads.cores()
+    for asking in (threads.cores, sb.Monitor):  # of a monitor at once: later rows would be lost with it
+        with pytest.raises(sb.SkybandError, match=f"SKYBAND_THREADS must be a whole number.*{said!r}.*unset it"):
+            asking()
 
 
 def test_tasks_run_side_by_side() -> None:

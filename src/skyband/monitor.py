@@ -30,6 +30,7 @@ from skyband.rows import RowStore, united
 from skyband.scores.score import BoundScore
 from skyband.seating import bind_place, deleting, place, seat
 from skyband.stats import stats_of_seated, stats_of_waiting
+from skyband.threads import cores
 from skyband.window import CountWindow, Duration, lateness_of
 
 
@@ -60,6 +61,7 @@ class Monitor:
         for what, column in (("time", time), ("key", key)):
             if column is not None and (not isinstance(column, str) or not column):
                 raise QueryError(f"{what} must be the name of a column, got {column!r}")
+        cores()  # a setting that is wrong shows here, not once there are rows enough for several
         self._time, self._lateness = time, lateness_of(lateness, timed=time is not None)
         self._keys = LiveKeys(key) if key is not None else None
         self._queries: dict[str, Query] = {}

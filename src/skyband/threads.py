@@ -37,7 +37,7 @@ def cores() -> int:
         return 1
     if not said:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not said.isdigit() or int(said) < 1:
+    if not said.isdecimal() or int(said) < 1:
         raise SkybandError(f"{SETTING} must be a whole number of threads, at least 1, got {said!r}; unset it to use all cores")
     return int(said)
 
