@@ -44,6 +44,32 @@ def test_one_of_them_compiles_and_nothing_is_left_behind(tmp_path: Path) -> None
     assert list((tmp_path / "cache").rglob("*.nbc")) and not list((tmp_path / "cache").rglob("*.lock"))
 
 
+def run_alone(folder: Path, before: str = "") -> list[str]:
+    """Hits and misses of one process."""
+    script, begin = folder / "script.py", folder / "begin"
+    script.write_text(before + SLOW)
+    begin.touch()
+    process = start(script, folder / "ready", begin)
+    said = process.communicate(timeout=120)[0].split()
+    assert process.returncode == 0
+    return said
+
+
+@pytest.mark.parametrize("damaged", ["*.nbi", "*.nbc"])
+@pytest.mark.parametrize("content", [b"", b"no kernel"])
+def test_what_cannot_be_read_is_compiled_anew(damaged: str, content: bytes, tmp_path: Path) -> None:
+    run_alone(tmp_path)
+    (file,) = (tmp_path / "cache").rglob(damaged)
+    file.write_bytes(content)
+    assert [run_alone(tmp_path) for _ in range(2)] == [["0", "1"], ["1", "0"]]
+
+
+def test_what_cannot_be_saved_works_all_the_same(tmp_path: Path) -> None:
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    assert run_alone(tmp_path, full) == ["0", "1"]
+    assert not list((tmp_path / "cache").rglob("*.nbc"))
+
+
 def test_a_kernel_that_cannot_be_compiled_keeps_nobody_waiting_for_ever(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

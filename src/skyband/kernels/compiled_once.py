@@ -3,6 +3,9 @@
 Numba lets every process that does not find a kernel compile it. Spark's workers, or those of a test run, start at the same
 moment and would all compile the same for a minute. Here the first locks a file until it has saved the kernel. A kernel never
 waits for one that calls it, so no two processes wait for each other; a process that dies lets go; and nobody waits for ever.
+
+Kernels are compiled in the middle of a push, which must not fail for a cache: what cannot be read there is compiled anew, and
+what cannot be saved, as on a full disk, is compiled by every process.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import importlib
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +31,10 @@ class CompiledOnce(FunctionCache):  # type: ignore[misc]  # numba has no types
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is saved, perhaps a moment later by another process; None, and the lock is ours, where it has to be compiled."""
-        found = super().load_overload(sig, target_context)
+        found = self._saved(sig, target_context)
         if found is not None or self._lock is not None or not self._take_lock():
             return found
-        found = super().load_overload(sig, target_context)
+        found = self._saved(sig, target_context)
         if found is not None:
             self._let_go()
         return found
@@ -38,9 +42,19 @@ class CompiledOnce(FunctionCache):  # type: ignore[misc]  # numba has no types
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save what was compiled, for those who wait."""
         try:
-            super().save_overload(sig, data)
+            with suppress(OSError):
+                super().save_overload(sig, data)
         finally:
             self._let_go()
+
+    def _saved(self, sig: Any, target_context: Any) -> Any:
+        """What is saved. None: nothing, or nothing that can be read, which is forgotten."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a damaged file raises whatever reading it comes upon
+            with suppress(OSError):
+                self.flush()
+            return None
 
     @property
     def _file(self) -> Path:
