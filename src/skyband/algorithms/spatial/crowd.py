@@ -30,11 +30,12 @@ from typing import Any
 import numpy as np
 
 from skyband.algorithms.ranked.arena import check_band, packed, with_room
+from skyband.algorithms.spatial import scanned
 from skyband.algorithms.spatial.asked import Asked, resolution
 from skyband.algorithms.spatial.crowd_check import check_calendar, check_monitored, check_points, coordinates
 from skyband.algorithms.spatial.extent import Extent
 from skyband.algorithms.spatial.reindexed import Index, with_one, without
-from skyband.algorithms.spatial.scanned import NO_POINTS, WALKED, Round, Scanned
+from skyband.algorithms.spatial.scanned import NO_POINTS, Round, Scanned
 from skyband.kernels.ranked import bands, pruning
 from skyband.kernels.spatial import crowd as kernel
 from skyband.kernels.spatial import crowd_index, deletion, points, query_grid
@@ -150,7 +151,7 @@ class Crowd(Scanned):
 
     def _most_rows(self) -> int:
         """The rows from the first of the window that ended last on, at most, a piece being taken."""
-        return self.asked[0].size + self.asked[0].slide + 2 * WALKED
+        return self.asked[0].size + self.asked[0].slide + 2 * scanned.WALKED
 
     def _make_room(self, begin: int) -> None:
         """Room for more rows than there have been: never more where windows hold so many rows."""
