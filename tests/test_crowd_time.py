@@ -159,7 +159,7 @@ def test_queries_that_come_one_by_one_share_a_crowd_in_the_end(bounded: bool, la
     monitor, begin = sb.Monitor(time="t", lateness=lateness), 0
     for at in range(24):
         given: dict[str, Any] = {"score": sb.linear({"x": 1.0 + at, "y": 1.0}), "window": sb.TimeWindow(200, 20)}
-        given |= {"emit": ["changes", "snapshots", "none"][at % 3]}
+        given |= {"emit": ["changes", "snapshots", "none", "arrivals"][at % 4]}
         for kind, algorithm in (("q", "auto"), ("o", "above" if bounded else "oracle")):
             given |= {"name": f"{kind}{at}", "algorithm": algorithm}
             monitor.add(sb.Threshold(above=1.6 + at, **given) if bounded else sb.TopK(k=3, **given))
@@ -173,6 +173,24 @@ def test_queries_that_come_one_by_one_share_a_crowd_in_the_end(bounded: bool, la
         compare_answers(monitor, monitor.push({**more, "tag": more["t"]}))
         begin += 37
     assert [len(lane.members) for lane in lanes(monitor)] == [24]
+    compare(monitor, monitor.flush())
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_many_that_come_while_rows_wait_form_a_crowd_until_they_are_taken_over(bounded: bool) -> None:
+    monitor, begin, sizes = sb.Monitor(time="t", lateness=7), 0, []
+    for step in range(12):
+        for at in range(choose.MANY if step in (0, 3) else 0):
+            given: dict[str, Any] = {"score": sb.linear({"x": 1.0 + at, "y": 1.0}), "window": sb.TimeWindow(100, 20)}
+            given |= {"emit": ["changes", "snapshots", "none", "arrivals"][at % 4]}
+            for kind, algorithm in (("q", "auto"), ("o", "above" if bounded else "oracle")):
+                given |= {"name": f"{kind}{step + 100 * at}", "algorithm": algorithm}
+                monitor.add(sb.Threshold(above=1.6 + at, **given) if bounded else sb.TopK(k=3, **given))
+        more = stream(37, begin)
+        compare_answers(monitor, monitor.push({**more, "tag": more["t"]}))
+        begin += 37
+        sizes.append([len(lane.members) for lane in lanes(monitor)])
+    assert sizes[3] == [choose.MANY, choose.MANY] and sizes[-1] == [2 * choose.MANY]
     compare(monitor, monitor.flush())
 
 

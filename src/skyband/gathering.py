@@ -22,6 +22,7 @@ Milliseconds a cycle of 1000 rows, windows of 20,000, k = 20, linear scores:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from skyband.algorithms.choose import MANY_ALIKE, choose_crowd, choose_thresholds
@@ -47,8 +48,8 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
     """The places, where queries that have many scores among them form a crowd, or join one.
 
     Those that have been answered for a while stay where they are, and count: once there are many, whoever comes starts a crowd,
-    which the next ones join. While rows wait none can join one over time; who comes then is alone, and taken over later
-    (`brought_together`).
+    which the next ones join. While rows wait none can join one over time; who comes then is alone, or in a crowd with many that
+    come at the same moment, and taken over later (`brought_together`).
     """
     joinable = [lane for lane in lanes if isinstance(lane, CrowdLane) and lane.is_open]
     crowds = [lane.gathers for lane in joinable if lane.gathers is not None]
@@ -56,6 +57,7 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
     algorithms = {lane.gathers: lane.algorithm for lane in lanes if isinstance(lane, CrowdLane)}
     found: dict[int, Place] = {}
     groups: dict[Gathers, _Group] = {}
+    apart: dict[Gathers, _Group] = {}  # that come while rows wait for those they could join
     for one in places:
         if one.gathers is None:
             continue
@@ -63,22 +65,28 @@ def gathered(places: list[Place], lanes: list[Lane]) -> list[Place]:
         if open_to:
             crowd = min(open_to, key=lambda crowd: len(crowd.columns))
             found[id(one)] = crowd_place(one, algorithms[crowd], crowd)
-        elif not any(one.gathers.within(crowd) for crowd in later if crowd is not None):
-            group = groups.setdefault(one.gathers, _Group(one.gathers.columns))
-            group.places.append(one)
-            group.doors.add(one.door)
+            continue
+        waits = any(one.gathers.within(crowd) for crowd in later if crowd is not None)
+        group = (apart if waits else groups).setdefault(one.gathers, _Group(one.gathers.columns))
+        group.places.append(one)
+        group.doors.add(one.door)
     kinds = {gathers.alike: gathers for gathers in groups}
     for lane in lanes if groups else []:
         for member in lane.members:
             if member.active and member.gathers is not None and member.gathers.alike in kinds:
                 groups.setdefault(member.gathers, _Group(member.gathers.columns)).doors.update(lane.doors)
-    for kind, any_of_them in kinds.items():
-        alike = [group for gathers, group in groups.items() if gathers.alike == kind]
-        for group in _united(alike):
+    for of_these in (groups, apart):
+        found |= {id(one): crowd_place(one, algorithm, crowd) for one, algorithm, crowd in _crowds(of_these)}
+    return [found.get(id(one), one) for one in places]
+
+
+def _crowds(groups: dict[Gathers, _Group]) -> Iterator[tuple[Place, str, Gathers]]:
+    """The places that form crowds: by which algorithm, and with whom."""
+    for kind, any_of_them in {gathers.alike: gathers for gathers in groups}.items():
+        for group in _united([group for gathers, group in groups.items() if gathers.alike == kind]):
             if group.places and (algorithm := _algorithm(group)):
                 crowd = replace(any_of_them, columns=group.columns)
-                found |= {id(one): crowd_place(one, algorithm, crowd) for one in group.places}
-    return [found.get(id(one), one) for one in places]
+                yield from ((one, algorithm, crowd) for one in group.places)
 
 
 def _over_time(lanes: list[Lane]) -> list[CrowdTimeLane]:
@@ -113,8 +121,6 @@ def _may_take_over(crowd: CrowdTimeLane, lane: Lane, seen: int) -> bool:
     else:
         gathers = [member.gathers for member in asking]
     if not all(one is not None and crowd.gathers is not None and one.within(crowd.gathers) for one in gathers):
-        return False
-    if any(member.query.emit == "arrivals" for member in asking):  # which rows were told of before is known to their lane alone
         return False
     lane.settle()
     since = seen - min(member.rows for member in asking)  # all have seen the rows from there on

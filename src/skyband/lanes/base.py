@@ -232,6 +232,10 @@ class Lane(ABC):
 
     # -- what is held --------------------------------------------------------------------------------------------
 
+    def arrived(self, at: int) -> np.ndarray:
+        """Arrival numbers of rows that a query was told of with `emit="arrivals"` and that may come into its answer again."""
+        raise AssertionError(f"queries of a lane of kind {self.kind!r} are not taken over")
+
     @abstractmethod
     def top(self, at: int) -> tuple[np.ndarray, Names]:
         """Turned scores of a query's last answer, and who they are of."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 MOST_ATTRIBUTES = 6  # more make a search open too many cells
 MODERATE = 1e100  # far from overflow, also squared and added up
-_UID_SHIFT = 44  # bits of an arrival number
-_MOST_UIDS = 1 << (63 - _UID_SHIFT)
+UID_SHIFT = 44  # bits of an arrival number
+_MOST_UIDS = 1 << (63 - UID_SHIFT)
 _FEW_REPORTED = 1 << 12  # rows that were reported as arrivals: as few are not worth asking which have expired
 
 
@@ -142,9 +142,9 @@ class CrowdLane(Lane):
 
     def _number_anew(self) -> None:
         """Number the members from 0 on, and forget what was reported to others."""
-        rows, uids, known = self.ranked & ((1 << _UID_SHIFT) - 1), self.ranked >> _UID_SHIFT, np.array(self.uids, np.int64)
+        rows, uids, known = self.ranked & ((1 << UID_SHIFT) - 1), self.ranked >> UID_SHIFT, np.array(self.uids, np.int64)
         stays = np.isin(uids, known)
-        self.ranked = (known.searchsorted(uids[stays]) << _UID_SHIFT) + rows[stays]  # uids increase from member to member
+        self.ranked = (known.searchsorted(uids[stays]) << UID_SHIFT) + rows[stays]  # uids increase from member to member
         self.next_uid = len(known)
         self.uids = list(range(self.next_uid))
 
@@ -250,7 +250,7 @@ class CrowdLane(Lane):
         places = np.flatnonzero(emission[emitted.query] == ARRIVALS)
         if len(places) == 0:
             return emitted
-        keys = (np.array(self.uids, np.int64)[emitted.query[places]] << _UID_SHIFT) + emitted.ordinal[places]
+        keys = (np.array(self.uids, np.int64)[emitted.query[places]] << UID_SHIFT) + emitted.ordinal[places]
         order = np.lexsort((places, emitted.window_end[places]))  # the first in time, wherever it stands
         keys, first_places = np.unique(keys[order], return_index=True)
         at = self.ranked.searchsorted(keys)
@@ -261,7 +261,7 @@ class CrowdLane(Lane):
         self.ranked = np.insert(self.ranked, at[fresh], keys[fresh])
         if len(self.ranked) > self.ranked_limit:
             oldest = self._oldest()
-            rows, uids = self.ranked & ((1 << _UID_SHIFT) - 1), self.ranked >> _UID_SHIFT
+            rows, uids = self.ranked & ((1 << UID_SHIFT) - 1), self.ranked >> UID_SHIFT
             self.ranked = self.ranked[(rows >= oldest) & np.isin(uids, self.uids)]
             self.ranked_limit = 2 * len(self.ranked) + _FEW_REPORTED
         return emitted.where(keep)

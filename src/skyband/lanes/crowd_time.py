@@ -12,7 +12,7 @@ from skyband.changes import NO_EVENTS, Emitted
 from skyband.held_panes import HeldPanes
 from skyband.kernels.tables import CHANGES, NOTHING, SNAPSHOTS
 from skyband.lanes.base import NEVER, NO_ROW, Lane, Place, Rows
-from skyband.lanes.crowd import CrowdLane
+from skyband.lanes.crowd import UID_SHIFT, CrowdLane
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.snapshots import Unchanged
 from skyband.rows import united
@@ -64,8 +64,16 @@ class CrowdTimeLane(CrowdLane):
             score, seq = lane.top(at)
             ordinal = self._oldest() + order[live.searchsorted(seq, sorter=order)]
             self.structure.take_over(self._asked(place), score, ordinal)
+            told = lane.arrived(at)
+            told = live.searchsorted(told[np.isin(told, live)], sorter=order)
             member.gathers = None
             self._seat(member, place)
+            told = (self.uids[-1] << UID_SHIFT) + self._oldest() + np.sort(order[told])
+            self.ranked = np.concatenate([self.ranked, told])  # no number of a member is larger
+
+    def arrived(self, at: int) -> np.ndarray:
+        rows = self.ranked[self.ranked >> UID_SHIFT == self.uids[at]] & ((1 << UID_SHIFT) - 1)
+        return self._seq_of(rows[rows >= self._oldest()])
 
     def read_since(self, lane: Lane) -> int:
         """The first row of which, and of all later ones, everything is known here that another lane's queries read."""

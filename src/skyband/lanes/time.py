@@ -184,6 +184,12 @@ class TimeLane(RankedLane):
     def seq_of(self, ordinal: np.ndarray) -> np.ndarray:
         return self.top_seq[np.searchsorted(self.top_ordinal, ordinal)]
 
+    def arrived(self, at: int) -> np.ndarray:
+        if self.door.above is not None:
+            return np.zeros(0, np.int64)  # a row comes once
+        ordinals, seqs = self.live.since(self._reach())
+        return seqs[np.isin(ordinals, self.members[at].ranked)]
+
     def needed(self, base: int = 0) -> np.ndarray:
         live = self._just_pushed() if base == self._pushed[0] else self.live.seqs(base)
         tops = self.top_seq[self.top_seq >= base]
