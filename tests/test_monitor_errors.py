@@ -412,6 +412,20 @@ def test_a_region_belongs_to_its_query(kind: Any) -> None:
     assert (kind.from_json(written) if kind is sb.TopKPairs else kind.from_json(written, {})) == query
 
 
+def test_weights_and_ranges_of_streams_belong_to_their_query() -> None:
+    """As a region does."""
+    weights: dict[str, Any] = {"a": 2, "b": 0.5}
+    own: dict[str, Any] = {"k": 1, "key": "id", "stream": "s", "value": "v", "streams": ["a", "b"], "window": sb.CountWindow(4)}
+    query = sb.TopKAcross(name="q", combine=weights, ranges={"a": (0, 5)}, **own)
+    same = sb.TopKAcross(name="q", combine=dict(reversed(weights.items())), ranges={"b": (0, None), "a": (0, 5)}, **own)
+    weights["a"] = 7
+    assert query.combine == {"a": 2.0, "b": 0.5} != weights
+    assert query == same == pickle.loads(pickle.dumps(query)) and len({query, same, sb.TopKAcross(name="q", **own)}) == 2
+    assert sb.TopKAcross.from_json(json.loads(json.dumps(query.to_json()))) == query
+    with pytest.raises(TypeError):
+        query.ranges["a"] = (0, 9)  # type: ignore[index]
+
+
 def state_file(folder: Path) -> tuple[Path, bytes]:
     asked = several()
     asked.push(pa.table(GOOD[0]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from skyband.algorithms import settled
-from skyband.asking import EMISSIONS, check_asked, is_number, whole_k, window_from_json, window_to_json
+from skyband.asking import EMISSIONS, Fixed, check_asked, is_number, whole_k, window_from_json, window_to_json
 from skyband.errors import QueryError
 from skyband.window import Window
 
@@ -142,7 +142,7 @@ class TopKAcross:
                 )
         if missing := [stream for stream in self.streams if stream not in self.combine]:
             raise self._wrong(f"combine has no weight for {missing[0]!r}; give every stream one, 0 leaves it out")
-        object.__setattr__(self, "combine", {stream: float(self.combine[stream]) for stream in self.streams})
+        object.__setattr__(self, "combine", Fixed({stream: float(self.combine[stream]) for stream in self.streams}))
 
     def _check_ranges(self) -> None:
         ranges: dict[Any, Any] = {}
@@ -153,7 +153,7 @@ class TopKAcross:
         elif self.ranges is not None:
             ranges = dict.fromkeys(self.streams, self.ranges)
         checked = {stream: self._range(stream, ranges.get(stream, (0.0, None))) for stream in self.streams}
-        object.__setattr__(self, "ranges", checked)
+        object.__setattr__(self, "ranges", Fixed(checked))
 
     def _range(self, stream: Any, span: Any) -> tuple[float, float | None]:
         what = f"the range of {stream!r} is {span!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from datetime import timedelta
 from numbers import Real
 from typing import Any
@@ -15,31 +15,33 @@ EMISSIONS = ("changes", "snapshots", "arrivals", "none")
 MOST_OF_TIME = 1_000_000  # rows or objects in the answer of a time window
 
 
-class Bounds(Mapping[str, tuple[float | None, float | None]]):
-    """A region as a query holds it: reads, compares and prints like the dict it was given as, hashes, and does not change."""
+class Fixed(Mapping[Any, Any]):
+    """A dict as a query holds it: reads, compares and prints like the one it was given as, hashes, and does not change."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._ends = {name: tuple(None if end is None else float(end) for end in span) for name, span in given.items()}
+    def __init__(self, given: Mapping[Any, Hashable]) -> None:
+        self._given = dict(given)
 
-    def __getitem__(self, name: str) -> Any:
-        return self._ends[name]
+    def __getitem__(self, name: Any) -> Any:
+        return self._given[name]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ends)
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._given)
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self._given)
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._ends.items()))
+        return hash(frozenset(self._given.items()))
 
     def __repr__(self) -> str:
-        return repr(self._ends)
+        return repr(self._given)
 
 
 def frozen_where(where: Any) -> Any:
     """A query's `where` that nobody else can change."""
-    return Bounds(where) if isinstance(where, Mapping) else where
+    if not isinstance(where, Mapping):
+        return where
+    return Fixed({name: tuple(None if end is None else float(end) for end in span) for name, span in where.items()})
 
 
 def where_to_json(where: Any) -> Any:

@@ -94,11 +94,12 @@ def write_monitor(monitor: Monitor, path: str | PathLike[str]) -> None:
         ) from problem
 
 
-def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Mapping[str, Callable[..., Any]]) -> Monitor:
+def read_monitor(cls: type[Monitor], path: str | PathLike[str], callables: Any) -> Monitor:
     """The monitor in the file `path`."""
     if not isinstance(callables, Mapping):
-        wanted = "callables must be a mapping from query names to functions"
-        raise StateError(f"{wanted}, got {callables!r}; write {{'name': function}}")
+        raise StateError(
+            f"callables must be a mapping from query names to functions, got {callables!r}; write {{'name': function}}"
+        )
     try:
         data = Path(path).read_bytes()
     except OSError as problem:
