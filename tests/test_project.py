@@ -112,6 +112,13 @@ def test_every_package_says_what_its_files_are(folder: Path) -> None:
     assert {path.parent.name for path in folder.glob("*/__init__.py")} <= set(re.findall(r"(\w+)/", told))
 
 
+def test_contributing_says_what_every_file_of_the_package_is() -> None:
+    told = (ROOT / "CONTRIBUTING.md").read_text().partition("src/skyband/\n")[2].partition("```")[0]
+    own = {path.name for path in PACKAGE.glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert own <= set(re.findall(r"\b\w+\.py\b", told))
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= set(re.findall(r"(\w+)/", told))
+
+
 def test_the_rule_sees_an_import_inside_a_function(tmp_path: Path) -> None:
     module = tmp_path / "kernel.py"
     module.write_text("def f():\n    from skyband import monitor\n    import skyband.kernels.order\n")
