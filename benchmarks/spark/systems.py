@@ -43,12 +43,17 @@ class System:
         return rows.format("noop") if out is None else rows.format("parquet").option("path", str(out))
 
 
+def asked(setting: Setting, emit: str) -> sb.TopK:
+    """What is asked of skyband."""
+    window = sb.TimeWindow(setting.size_text, slide=setting.slide_text)
+    return sb.TopK(name="top", k=setting.k, score="score", window=window, emit=emit)
+
+
 def _skyband(emit: str) -> Callable[[DataFrame, Setting], DataFrame]:
     def answer(events: DataFrame, setting: Setting) -> DataFrame:
         import skyband.spark as sks
 
-        window = sb.TimeWindow(setting.size_text, slide=setting.slide_text)
-        return sks.monitor(events, [sb.TopK(name="top", k=setting.k, score="score", window=window, emit=emit)], time="ts")
+        return sks.monitor(events, [asked(setting, emit)], time="ts")
 
     return answer
 
