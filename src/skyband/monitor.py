@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,10 @@ from skyband.query import Query, TopK
 from skyband.results import Part, ResultTable, top_table, with_bounds
 from skyband.rows import RowStore, united
 from skyband.scores.score import BoundScore
-from skyband.seating import bind_place, deleting, place, seat
+from skyband.seating import bind_place, check_new, place, seat
 from skyband.stats import stats_of_seated, stats_of_waiting
 from skyband.threads import cores
-from skyband.window import CountWindow, Duration, lateness_of
+from skyband.window import Duration, lateness_of
 
 
 class Monitor:
@@ -89,16 +89,7 @@ class Monitor:
 
     def add(self, query: Query) -> None:
         """Begin to answer `query`. It sees only rows pushed from now on."""
-        if not isinstance(query, get_args(Query)):
-            raise QueryError(f"expected a query such as TopK, Threshold, TopKPairs or TopKAcross, got {query!r}")
-        if query.name in self._queries:
-            raise QueryError(
-                f"a query called {query.name!r} is there already; give this one another name or cancel that one first"
-            )
-        if not isinstance(query.window, CountWindow) and self._time is None:
-            raise QueryError(f"query {query.name!r} has a time window; name the time column: Monitor(..., time='...')")
-        if self._keys is not None:
-            deleting(query)
+        check_new(query, self._queries, timed=self._time is not None, deletions=self._keys is not None)
         if self._schema is not None:
             self._place(query, self._schema, self._clock)
         self._queries[query.name] = query
@@ -339,19 +330,18 @@ class Monitor:
         return with_bounds(top, lanes, [name] if isinstance(query, TopK) and query.error > 0 else [], only=name)
 
     def stats(self, name: str) -> Mapping[str, Any]:
-        """How a query is doing: algorithm, rows, late, nulls, candidates, bytes, queries, bytes_per_query; and rows_kept and
-        payload_bytes: the rows that the monitor keeps whole, for all its queries.
+        """How a query is doing.
 
-        `candidates` and `bytes` are those of the structure it shares with the other queries on its score; `queries` says how
-        many share it, `bytes_per_query` what one of them takes on average. Among queries with scores of their own,
-        `candidates` is the query's, and `searches` says how often one was filled from the window. For queries about rows,
-        `search` says who is scored: "grid": rows in the cells of a grid that can matter; "lists": rows from the ends of sorted
-        lists, and every new one; "scan": every row, as where nothing is known of the score, or no cell can be left out;
-        "none": nobody, as no row has come since it was added. A probabilistic answer adds `missed_at_most`: how many rows that
-        ranked were missed so far, at most, on average over streams in random order; it is 0 where `error=` is answered
-        without missing any. With `key=`, `deleted` and `not_found` say how many of the keys that delete() was given were
-        those of live rows, and how many were not. Across streams `objects` are in the window, and rows were left out as too
-        many of their object (`repeated`) or beyond their range (`outside`); of pairs so many were `scored`.
+        algorithm, search            what answers it; and by looking where: "grid", "lists", "scan", or "none" yet
+        rows, late, nulls            rows it saw, dropped as late, and found without a score
+        candidates, bytes            rows and bytes of the structure that answers it; of many scores, the query's own candidates
+        queries, bytes_per_query     how many queries share that structure, and its bytes divided by them
+        rows_kept, payload_bytes     rows that the monitor keeps whole, for all its queries together, and what these take
+        deleted, not_found           with `key=`: keys given to delete() of live rows, and of none
+        missed_at_most               of a probabilistic answer: rows that ranked and were missed so far, at most, on average
+                                     over streams in random order; 0 where `error=` is answered without missing any
+        searches, scored             of many scores, how often this one was filled from the window; of pairs, those scored
+        objects, repeated, outside   across streams: those in the window; rows left out as too many of theirs, or out of range
         """
         self._usable()
         query = self._query(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,19 @@ from skyband.scores.binding import check_tree
 from skyband.scores.pair_score import bare
 from skyband.scores.score import BoundScore, as_tree, bind, bind_where, score_key, where_key
 from skyband.window import CountWindow
+
+
+def check_new(query: Query, there: Container[str], *, timed: bool, deletions: bool) -> None:
+    """QueryError when a monitor cannot take a query up, whatever the columns: one that answers those called as in `there`,
+    `timed` if it names a time column; `deletions`: rows may be deleted."""
+    if not isinstance(query, get_args(Query)):
+        raise QueryError(f"expected a query such as TopK, Threshold, TopKPairs or TopKAcross, got {query!r}")
+    if query.name in there:
+        raise QueryError(f"a query called {query.name!r} is there already; give this one another name or cancel that one first")
+    if not isinstance(query.window, CountWindow) and not timed:
+        raise QueryError(f"query {query.name!r} has a time window; name the time column: Monitor(..., time='...')")
+    if deletions:
+        deleting(query)
 
 
 def place(query: Query, schema: pa.Schema, clock: Clock | None, *, deletions: bool = False) -> Place:

@@ -9,7 +9,8 @@ ranked.py  lanes over a structure of the ranked family
 count.py   rows by arrival, count windows
 time.py    rows by time, then arrival; slides close when the watermark passes them
 open_rows.py  where rows wait for that
-crowd.py   many queries with scores of their own over the same attributes
+crowd.py   many queries with scores of their own over the same attributes; crowd_queries.py: what is read of each, and with whom
+           it may be
 crowd_time.py  the same over time windows
 thresholds.py  many threshold queries, over windows of both kinds
 snapshots.py  the windows that it says nothing of
@@ -23,7 +24,8 @@ from skyband.lanes.across import AcrossLane, across_place
 from skyband.lanes.across_newest import NewestAcrossLane
 from skyband.lanes.base import NEVER, Door, Gathers, Lane, Member, Names, Place, Rows, late_for_all
 from skyband.lanes.count import CountLane
-from skyband.lanes.crowd import MOST_ATTRIBUTES, CrowdLane, attributes_of, auto_key, crowd_key, crowd_lane, crowd_place
+from skyband.lanes.crowd import CrowdLane, crowd_lane, crowd_place
+from skyband.lanes.crowd_queries import MOST_ATTRIBUTES, attributes_of, auto_key, crowd_key
 from skyband.lanes.crowd_time import CrowdTimeLane
 from skyband.lanes.pairs_windows import PairCountLane, PairTimeLane
 from skyband.lanes.scores import ScoresLane, in_scores_lane

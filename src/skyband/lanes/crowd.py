@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,56 +14,22 @@ from skyband.changes import NO_EVENTS, Emitted
 from skyband.errors import StateError
 from skyband.kernels.tables import ARRIVALS, SNAPSHOTS, Results
 from skyband.lanes.base import Gathers, Lane, Member, Place, Rows
+from skyband.lanes.crowd_queries import attributes_of, condition_of, ranking_of, region_of
 from skyband.lanes.snapshots import Unchanged
 from skyband.layout import OTHER_VERSION
 from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.scores.binding import column_values
-from skyband.scores.expression import Call, Column, Tree, without_texts
+from skyband.scores.expression import Call
 from skyband.scores.formulas import Distance, Linear
-from skyband.scores.score import as_tree, where_key, where_tree
 
 if TYPE_CHECKING:
     from skyband.algorithms.spatial.crowd import Asked, Crowd
 
-MOST_ATTRIBUTES = 6  # more make a search open too many cells
 MODERATE = 1e100  # far from overflow, also squared and added up
 UID_SHIFT = 44  # bits of an arrival number
+OF_ROW = (1 << UID_SHIFT) - 1  # of a member's number and a row's, as one, those of the row
 _MOST_UIDS = 1 << (63 - UID_SHIFT)
 _FEW_REPORTED = 1 << 12  # rows that were reported as arrivals: as few are not worth asking which have expired
-
-
-def crowd_key(query: RankedQuery, algorithm: str, window: tuple[bool, int, int]) -> Hashable | None:
-    """Queries of one key share a lane; None for one that needs another. `window`: is it one of time, its size and slide.
-
-    A crowd takes cores and filters over count windows whose score is `linear` or `distance`. With a grid, they must agree
-    in all that the walk through it relies on; one that is filled from the window takes any window, any expression, a `where`.
-    So does one of thresholds.
-    """
-    if algorithm == "auto":
-        return None
-    named, options = settled(algorithm)
-    if "core" not in named.options:
-        return None
-    if named.family == "spatial":
-        return ("crowd", isinstance(query, Threshold), frozenset(attributes_of(query)), algorithm, window)
-    if window[0] or query.emit == "snapshots" or query.where is not None or not isinstance(query.score, Linear | Distance):
-        return None
-    if "grid" not in options:
-        return ("crowd", frozenset(attributes_of(query)))
-    return ("crowd", frozenset(attributes_of(query)), algorithm, window)
-
-
-def auto_key(query: Query, window: tuple[bool, int, int]) -> Gathers | None:
-    """What crowds, filled from the window or of thresholds, a query may be in that leaves the algorithm to us; None for
-    others."""
-    if not isinstance(query, TopK | Threshold) or query.algorithm != "auto" or query.error > 0:
-        return None
-    if isinstance(query.score, str) and (tree := as_tree(query.score)) is not None and not tree.columns():
-        return None  # a score alike for all rows: no cell can be left out
-    attributes = () if callable(query.score) else attributes_of(query)
-    if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
-        return None
-    return Gathers(frozenset(attributes), window, isinstance(query, Threshold))
 
 
 def crowd_lane(query: Query, *, timed: bool) -> type[CrowdLane]:
@@ -142,7 +107,7 @@ class CrowdLane(Lane):
 
     def _number_anew(self) -> None:
         """Number the members from 0 on, and forget what was reported to others."""
-        rows, uids, known = self.ranked & ((1 << UID_SHIFT) - 1), self.ranked >> UID_SHIFT, np.array(self.uids, np.int64)
+        rows, uids, known = self.ranked & OF_ROW, self.ranked >> UID_SHIFT, np.array(self.uids, np.int64)
         stays = np.isin(uids, known)
         self.ranked = (known.searchsorted(uids[stays]) << UID_SHIFT) + rows[stays]  # uids increase from member to member
         self.next_uid = len(known)
@@ -261,7 +226,7 @@ class CrowdLane(Lane):
         self.ranked = np.insert(self.ranked, at[fresh], keys[fresh])
         if len(self.ranked) > self.ranked_limit:
             oldest = self._oldest()
-            rows, uids = self.ranked & ((1 << UID_SHIFT) - 1), self.ranked >> UID_SHIFT
+            rows, uids = self.ranked & OF_ROW, self.ranked >> UID_SHIFT
             self.ranked = self.ranked[(rows >= oldest) & np.isin(uids, self.uids)]
             self.ranked_limit = 2 * len(self.ranked) + _FEW_REPORTED
         return emitted.where(keep)
@@ -365,38 +330,3 @@ def _again(one: Place, header: dict[str, Any], algorithm: str) -> Place:
         return one
     assert one.gathers is not None
     return crowd_place(one, algorithm, replace(one.gathers, columns=frozenset(header["attributes"])))
-
-
-def attributes_of(query: RankedQuery) -> tuple[str, ...]:
-    """The columns that a query's score and `where` read, in the order of their names; comparisons with texts among them."""
-    if isinstance(query.score, Linear) and query.where is None:  # thousands are asked more than once: without their trees
-        return tuple(sorted(name for name, _ in query.score.weights))
-    trees = [as_tree(query.score), where_key(query.where)]
-    return tuple(sorted({name for tree in trees if tree is not None for name in without_texts(tree).columns()}))
-
-
-def ranking_of(query: RankedQuery) -> Linear | Distance | Call:
-    """A score as a crowd takes it: a formula it knows, or an expression."""
-    if isinstance(query.score, Linear | Distance):
-        return query.score
-    tree = as_tree(query.score)
-    if isinstance(tree, Column):
-        return Linear(((tree.name, 1.0),))
-    assert isinstance(tree, Call)
-    plain = without_texts(tree)
-    return plain if isinstance(plain, Call) else Linear(((plain.columns()[0], 1.0),))
-
-
-def region_of(query: RankedQuery) -> tuple[tuple[str, float, float], ...]:
-    """The region that a query's rows lie in: column, low, high; ends included."""
-    if not isinstance(query.where, Mapping):
-        return ()
-    return tuple(
-        (name, -math.inf if low is None else low, math.inf if high is None else high)
-        for name, (low, high) in query.where.items()
-    )
-
-
-def condition_of(query: RankedQuery) -> Tree | None:
-    """The condition that its `where` is."""
-    return without_texts(where_tree(query.where)) if isinstance(query.where, str) else None

@@ -12,7 +12,7 @@ from skyband.changes import NO_EVENTS, Emitted
 from skyband.held_panes import HeldPanes
 from skyband.kernels.tables import CHANGES, NOTHING, SNAPSHOTS
 from skyband.lanes.base import NEVER, NO_ROW, Lane, Place, Rows
-from skyband.lanes.crowd import UID_SHIFT, CrowdLane
+from skyband.lanes.crowd import OF_ROW, UID_SHIFT, CrowdLane
 from skyband.lanes.open_rows import OpenRows
 from skyband.lanes.snapshots import Unchanged
 from skyband.rows import united
@@ -72,7 +72,7 @@ class CrowdTimeLane(CrowdLane):
             self.ranked = np.concatenate([self.ranked, told])  # no number of a member is larger
 
     def arrived(self, at: int) -> np.ndarray:
-        rows = self.ranked[self.ranked >> UID_SHIFT == self.uids[at]] & ((1 << UID_SHIFT) - 1)
+        rows = self.ranked[self.ranked >> UID_SHIFT == self.uids[at]] & OF_ROW
         return self._seq_of(rows[rows >= self._oldest()])
 
     def read_since(self, lane: Lane) -> int:

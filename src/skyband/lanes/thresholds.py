@@ -10,7 +10,8 @@ import numpy as np
 from skyband.algorithms import settled
 from skyband.changes import NO_EVENTS, Emitted
 from skyband.lanes.base import Place
-from skyband.lanes.crowd import CrowdLane, condition_of, ranking_of, region_of
+from skyband.lanes.crowd import CrowdLane
+from skyband.lanes.crowd_queries import condition_of, ranking_of, region_of
 from skyband.lanes.crowd_time import CrowdTimeLane
 from skyband.query import Threshold
 from skyband.rows import united

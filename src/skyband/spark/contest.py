@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from skyband.algorithms.contract import read_only
-from skyband.lanes.crowd import MODERATE, MOST_ATTRIBUTES, attributes_of, ranking_of, region_of
+from skyband.lanes.crowd import MODERATE
+from skyband.lanes.crowd_queries import MOST_ATTRIBUTES, attributes_of, ranking_of, region_of
 from skyband.query import Query, RankedQuery, Threshold, TopK
 from skyband.schedule import pane_cuts
 from skyband.scores.binding import numbers
