@@ -68,6 +68,19 @@ def test_ends_of_time_windows_that_are_numbers_keep_to_their_column_too() -> Non
     assert ends == {("count", 3, None), ("time", None, 1), ("time", None, 2)}
 
 
+@pytest.mark.parametrize(("first", "second"), [(COUNT, TIME), (TIME, COUNT)], ids=["count, then time", "time, then count"])
+def test_windows_of_one_kind_alone_may_follow_the_other(first: Any, second: Any) -> None:
+    """Each kind alone is told in the same column."""
+    monitor = sb.Monitor([best(2, first, name="first")], time="t")
+    folded = sb.fold(monitor.push(batch(0, 1.0, 5.0, 2.0)))
+    monitor.cancel("first")
+    monitor.add(best(1, second, name="second"))
+    for at in (3, 5, 7):
+        folded = sb.fold(monitor.push(batch(at, 1.0, 2.0)), folded, queries=monitor.queries)
+        standing(folded, monitor)
+    assert folded.num_rows == 1
+
+
 @pytest.mark.parametrize("own", [{"a_seq": [[1], [1, 2]]}, {"a_seq": [[1], [1]], "b_seq": [{"u": 1}, {"u": 2}]}])
 def test_rows_may_have_columns_called_like_those_of_pairs(own: dict[str, list[Any]]) -> None:
     monitor = sb.Monitor([best(2, COUNT)])

@@ -103,12 +103,17 @@ def _joined(top: pa.Table | None, changes: pa.Table) -> pa.Table:
         return changes
     if len(changes) == 0:
         return top
-    if ("window_end_time" in top.column_names) != ("window_end_time" in changes.column_names):
+    if _types_of_ends(top) != _types_of_ends(changes):
         top, changes = _times_apart(top), _times_apart(changes)
     try:
         return pa.concat_tables([top, changes], promote_options="default")
     except pa.ArrowException as problem:
         raise SchemaError(f"fold takes result rows of one monitor, and these have other columns: {problem}") from problem
+
+
+def _types_of_ends(results: pa.Table) -> list[pa.DataType]:
+    """Of `window_end`, and of `window_end_time` where there are windows of both kinds."""
+    return [results.field(name).type for name in ("window_end", "window_end_time") if name in results.column_names]
 
 
 def _times_apart(results: pa.Table) -> pa.Table:
