@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import skyband as sb
+from fresh import run_python
 
 GENERATOR = np.random.default_rng(1)
 
@@ -114,3 +115,25 @@ def test_rows_are_not_scored_for_each_query_of_a_crowd_at_once(window: sb.CountW
         tracemalloc.stop()
     assert monitor.stats("q0")["queries"] == 400
     assert most < 400 * len(batch["x"]) * 8 / 4
+
+
+def test_one_query_for_very_many_rows_sets_no_memory_aside_for_the_others() -> None:
+    """Which share its structure: forty have ten ranks each, not a million."""
+    grown = run_python(
+        """
+import numpy as np, skyband as sb
+
+def resident():
+    return next(int(line.split()[1]) >> 10 for line in open("/proc/self/status") if line.startswith("VmRSS"))
+
+few = [sb.TopK(name=f"q{at}", k=10, score="x", window=sb.CountWindow(1000)) for at in range(40)]
+sb.Monitor(few).push({"x": np.arange(1000.0)})  # kernels are loaded
+many = sb.TopK(name="many", k=1_000_000, score="x", window=sb.CountWindow(1_000_000))
+monitor, before = sb.Monitor([*few, many]), resident()
+monitor.push({"x": np.arange(1000.0)})
+print(monitor.stats("many")["queries"], resident() - before)
+"""
+    )
+    queries, megabytes = map(int, grown.split())
+    assert queries == 41
+    assert megabytes < 400  # 650 more, where each had room for a million

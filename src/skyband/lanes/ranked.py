@@ -53,7 +53,8 @@ class RankedLane(Lane):
         if self.algorithm == "auto":
             self.algorithm = choose(plan, told=any(member.emission != NOTHING for member in self.members))
         self.structure = build(self.algorithm, plan)
-        self.reported = Tops(*(array.copy() for array in self.structure.tops))
+        # empty as the answers are; a copy of them would take all the memory that is only set aside for a large k
+        self.reported = Tops(*(np.zeros(array.shape, array.dtype) for array in self.structure.tops))
         k = None if self.structure.deletes else plan.largest_k
         self.live = LiveRows(k, by_arrival=self.kind == "count", unscored=self.deletions)
         self.started = True
