@@ -61,6 +61,44 @@ for name in ("across-oracle", "sla", "eaa", "eaa-approximate", "eaa-estimate"):
     print(name)
 """
 
+CROWDS = """
+import numpy as np
+from skyband.algorithms.spatial.asked import Asked, resolution
+from skyband.algorithms.spatial.crowd import Crowd
+from skyband.scores.score import as_tree, distance, linear
+
+assert __import__("numba").config.DISABLE_JIT
+SCORES = {  # by the columns they read
+    ("x",): [(as_tree("x * abs(x - 0.3)"), lambda x: x * np.abs(x - 0.3)), (linear({"x": -2.0}), lambda x: -2.0 * x)],
+    ("x", "y"): [
+        (distance({"x": 0.2, "y": 0.7}), lambda x, y: np.sqrt((x - 0.2) * (x - 0.2) + (y - 0.7) * (y - 0.7))),
+        (as_tree("x * x + 3 * y"), lambda x, y: x * x + 3.0 * y),
+        (as_tree("abs(x - y) - x"), lambda x, y: np.abs(x - y) - x),
+    ],
+}
+for columns, scores in SCORES.items():
+    for size, core in ((40, "tma"), (40, "sma"), (1_000_000, "tma"), (1_000_000, "sma")):  # the last have fine grids
+        crowd, slide = Crowd(columns, resolution(size, len(columns))), 7
+        crowd.add(*[Asked(score, order, 3, size, slide, core) for score, _ in scores for order in ("desc", "asc")])
+        rows, last = np.random.default_rng(len(columns)).random((len(columns), 210)), {}
+        for begin in range(0, rows.shape[1], 30):
+            told = {}
+            for query, end, results in crowd.push(rows[:, begin : begin + 30]):
+                for q, e, first, count in zip(*(column.tolist() for column in (query, end, *results[:2]))):
+                    told[q, e] = results.ordinal[first : first + count].tolist()
+            for q in range(2 * len(scores)):
+                values = scores[q // 2][1](*rows) * (-1 if q % 2 else 1)
+                for end in range(begin // slide * slide + slide, begin + 31, slide):
+                    last[q] = told.get((q, end), last.get(q))
+                    window = np.arange(max(end - size, 0), end)
+                    assert last[q] == window[np.argsort(-values[window])][:3].tolist(), (columns, size, core, q, end)
+        print("".join(columns), size, core)
+"""
+
+
+def test_crowds_as_plain_python() -> None:
+    assert len(_as_plain_python(CROWDS)) == 3 * 8
+
 
 def test_every_algorithm_across_streams_as_plain_python() -> None:
     assert _as_plain_python(ACROSS) == ["across-oracle", "sla", "eaa", "eaa-approximate", "eaa-estimate"]

@@ -36,9 +36,6 @@ from skyband.kernels.spatial.grid import (
 )
 from skyband.kernels.spatial.questions import CODE, LINEAR, NOTHING, best_in_box, term_of, turned
 
-_HALVINGS = 12  # that leave one of 1000 cells
-
-
 @tiny
 def _best_term(questions, q, axis, low, high):
     """The best of an attribute's terms over low <= x <= high, computed as that of a row there."""
@@ -237,7 +234,10 @@ def _monitor_by_halves(grid, questions, q, threshold):
     dimensions, resolution = grid.edge.shape[0], grid.edge.shape[1] - 1
     word, bit = q >> WORD_SHIFT, np.uint64(1) << np.uint64(q & (WORD_BITS - 1))
     low, high, out = np.empty(dimensions), np.empty(dimensions), np.empty(3)
-    waiting = np.empty((_HALVINGS * dimensions + 2, 2, dimensions), np.int64)
+    halvings = 0  # that leave one cell of a line: each leaves a half waiting
+    while 1 << halvings < resolution:
+        halvings += 1
+    waiting = np.empty((halvings * dimensions + 1, 2, dimensions), np.int64)
     at = np.empty(dimensions, np.int64)
     box, around = np.empty((2, dimensions), np.int64), np.empty((2, dimensions), np.int64)
     around[FIRST], around[STOP] = resolution, 0
