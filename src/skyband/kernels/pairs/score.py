@@ -35,7 +35,8 @@ ADD, SUBTRACT, MULTIPLY, DIVIDE, ABS = OPCODES["+"], OPCODES["-"], OPCODES["*"],
 DIFFERENCE = len(OPCODES)  # an operation of pairs alone: abs(x - y)
 READ_ONCE = (ADD, SUBTRACT, MULTIPLY, DIVIDE, DIFFERENCE)  # steps that read one number of a second operand that is `still`
 
-_LEAST, _SLACK = 1e-290, 1e-307  # limits of quotients that can be told from products; what the smallest products lose
+_LEAST, _MOST = 1e-290, 1e290  # limits of quotients that can be told from products: with a margin, none is an infinity
+_SLACK = 1e-307  # what the smallest products lose
 _ROUNDING = 1e-15  # what the others may
 
 
@@ -211,7 +212,7 @@ def _last_reaches(step, columns, memory, still, begin, count, sign, limit):
     if operation == MULTIPLY:
         return _any(MULTIPLY, x, y, stays, sign, limit)
     if operation == DIVIDE:
-        if _LEAST <= abs(limit) < np.inf and not stays:
+        if _LEAST <= abs(limit) <= _MOST and not stays:
             return _any_quotient(x, y, sign, limit)
         return _any(DIVIDE, x, y, stays, sign, limit)
     if operation == ABS:
