@@ -5,7 +5,7 @@ The structures are driven alone, every window of slide 1 answered, on the same r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
@@ -54,6 +54,7 @@ def pair_figures(say: Callable[[str], None], make: Callable[..., Figure], *, qui
                 yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
     yield from _any_score(say, make)
     yield from _boxes(say, make, quick=quick)
+    yield from _crossings(say, make, quick=quick)
     yield from _on_all_cores(say, make, quick=quick)
     yield from _naive(say, make)
     yield from _snapshot(say, make, quick=quick)
@@ -109,6 +110,36 @@ def _boxes(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bo
                 detail = f"{ours:.1f} µs against {bound:.1f} µs a row; scase {scan:.1f} µs"
                 hold = 1.0 if score in ("s1", "s2") else 0.0
                 yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
+
+
+_SIZES = (5000, 10_000, 20_000, 40_000, 80_000)
+
+
+def _crossings(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bool) -> Iterator[Figure]:
+    """Boxes cost about as much for any window, a scan is proportional to it: from where on boxes are cheaper."""
+    sizes = _SIZES[:3] if quick else _SIZES
+    for score in ("s1", "s2", "s3", "s4"):
+        for columns in (2, 4):
+            times = []
+            for size in sizes:
+                say(f"boxes and scan, {score}, N={size:,}, d={columns}")
+                one = Setting(_UNIFORM, "pairs-ta", 20, size, columns, (score,))
+                boxes, scan = in_turns([one, one_with(one, "scase")], 2000, 100)
+                times.append(boxes / scan)
+            what = f"pairs-ta, {score}, uniform, N={sizes[-1]:,}, K=20, d={columns}"
+            detail = f"{crossing(sizes, times)}; N={sizes[0]:,} to {sizes[-1]:,}: {', '.join(f'{one:.2f}' for one in times)}"
+            yield make(what, "scase", 0.0, times[-1], "× its time", detail=detail)
+
+
+def crossing(sizes: Sequence[int], times: Sequence[float]) -> str:
+    """From which window on what takes so many times as long takes less than once; on a line between logarithms."""
+    above = [at for at, one in enumerate(times) if one >= 1.0]
+    if not above:
+        return f"faster below {sizes[0]:,} rows"
+    if (last := above[-1]) == len(times) - 1:
+        return f"slower up to {sizes[-1]:,} rows"
+    rows = np.exp(np.interp(0.0, -np.log(times[last : last + 2]), np.log(sizes[last : last + 2])))
+    return f"faster from {round(float(rows), -2 if rows < 10_000 else -3):,.0f} rows on"
 
 
 def _on_all_cores(say: Callable[[str], None], make: Callable[..., Figure], *, quick: bool) -> Iterator[Figure]:

@@ -19,7 +19,10 @@ SYNTHETIC = {
     "anticorrelated": PairSet("anticorrelated", "anticorrelated", 10_000),
 }
 SENSORS = {
-    "sensors": PairSet("Intel lab", "readings", 10_000, "rooms of a hall in Berkeley: minute, temperature, humidity; 45 rooms"),
+    "lab": PairSet(
+        "Intel lab", "lab", 10_000, "its temperature and humidity each half hour; 50 sensors, 12,000 readings", 10_000
+    ),
+    "rooms": PairSet("large Intel lab", "rooms", 10_000, "a hall in Berkeley: minute, temperature, humidity; 45 rooms"),
 }
 
 

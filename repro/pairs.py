@@ -42,18 +42,24 @@ class PairSet:
     """A data set whose rows are points, or a sensor's readings."""
 
     label: str
-    kind: str  # "uniform", "correlated", "anticorrelated" or "readings"
+    kind: str  # "uniform", "correlated", "anticorrelated", or the readings of a "lab" or of "rooms"
     size: int  # the default window
     stands_in: str = ""
+    largest: int = 10**7  # windows it has rows for
+
+    @property
+    def real(self) -> bool:
+        """Are these readings of sensors?"""
+        return self.kind in _READINGS
 
     def missing(self) -> str:
         """Why it cannot be measured here; empty when it can."""
-        return "needs SKYBAND_DATA" if self.kind == "readings" and real_folder() is None else ""
+        return "needs SKYBAND_DATA" if self.real and real_folder() is None else ""
 
     def draw(self, rows: int, attributes: int) -> np.ndarray:
         """Rows in the order they come, float64 [attributes, rows]."""
-        if self.kind == "readings":
-            known = _readings()  # told again where they are too few, at later times
+        if self.real:
+            known = _READINGS[self.kind]()  # told again where they are too few, at later times
             place, told = np.arange(rows) % known.shape[1], np.arange(rows) // known.shape[1]
             drawn = known[:, place]
             drawn[0] += told * (known[0, -1] - known[0, 0] + 1.0)
@@ -69,22 +75,41 @@ class PairSet:
 
     def doors(self, scores: tuple[str, ...], attributes: int) -> list[PairDoor]:
         """The scores measured: their mean counts."""
-        if self.kind == "readings":
+        if self.real:
             return [PairDoor(score_tree(SENSOR), None, "asc")]
         names = NAMES[:attributes]
         return [PairDoor(pair_distance(names, metric).tree, None, order) for metric, order in (SCORES[name] for name in scores)]
 
 
-def _readings() -> np.ndarray:
+def _rooms() -> np.ndarray:
     """Minute, temperature and humidity of rooms, in the order of time."""
+    table = _read("berkeley_sdh_rooms_2013", ["timestamp", "temperature", "humidity"])
+    minute = table["timestamp"].to_numpy().astype("datetime64[m]").astype(float)
+    return _told(minute, table)
+
+
+def _lab() -> np.ndarray:
+    """The same of the lab's sensors, each half hour; the days set apart for tests follow the others."""
+    table = _read("intel_lab_halfhourly", ["split", "halfhour", "temperature", "humidity"])
+    half_hour, tests = table["halfhour"].to_numpy().astype(float), np.array(table["split"].to_pylist()) == "Test"
+    return _told(30.0 * (half_hour + tests * (half_hour[~tests].max() + 1.0)), table)
+
+
+def _read(name: str, columns: list[str]) -> Any:
     import pyarrow.parquet as pq
 
     folder = real_folder()
     assert folder is not None
-    table = pq.read_table(folder / "berkeley_sdh_rooms_2013.parquet", columns=["timestamp", "temperature", "humidity"])
-    minute = table["timestamp"].to_numpy().astype("datetime64[m]").astype(float)
+    return pq.read_table(folder / f"{name}.parquet", columns=columns)
+
+
+def _told(minute: np.ndarray, table: Any) -> np.ndarray:
+    """Readings that lack nothing."""
     known = np.stack([minute, *(np.asarray(table[name].to_numpy(), float) for name in ("temperature", "humidity"))])
     return known[:, np.isfinite(known).all(axis=0)]
+
+
+_READINGS = {"lab": _lab, "rooms": _rooms}
 
 
 @dataclass(frozen=True)
@@ -296,6 +321,8 @@ def _cell(experiment: PairExperiment, effort: Effort, taken: Taken, data: str, n
     setting = experiment.setting(data, name, column, effort)
     if line.only and column.axis not in line.only:
         reason = f"{column.axis} plays no part"
+    if setting.size > experiment.data[data].largest:
+        reason = f"has rows for windows of {experiment.data[data].largest:,}"
     if setting.size > line.largest:
         reason = f"takes too long beyond {line.largest:,} rows"
     if setting.k > line.largest_k:

@@ -14,6 +14,7 @@ from benchmarks import __main__ as bench
 from benchmarks import grid, numbers, record
 from benchmarks.figure import Figure
 from benchmarks.measure import Setting
+from benchmarks.pairs import crossing
 
 
 def test_json_is_one_object_a_line_and_a_part_does_not_replace_the_record(
@@ -93,3 +94,17 @@ def test_a_missed_promise_comes_with_its_reason() -> None:
     missed = [one for one in missed if not one["holds"]]
     assert all(len(record.reasons(one)) <= 1 for one in missed)
     assert {why for _, why in record.WHY} == {why for one in missed for why in record.reasons(one)}
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        ([2.0, 1.0, 0.5], "faster from 20,000 rows on"),
+        ([2.0, 0.5, 0.25], "faster from 14,000 rows on"),
+        ([0.9, 1.2, 0.5], "faster from 23,000 rows on"),
+        ([0.9, 0.8, 0.7], "faster below 10,000 rows"),
+        ([0.9, 1.0, 1.1], "slower up to 40,000 rows"),
+    ],
+)
+def test_where_two_ways_cost_the_same(times: list[float], says: str) -> None:
+    assert crossing((10_000, 20_000, 40_000), times) == says

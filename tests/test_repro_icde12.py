@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from repro import pairs
-from repro.icde12 import EXPERIMENTS
+from repro.icde12 import EXPERIMENTS, SENSORS
 from repro.pairs import Effort, PairExperiment, PairSet, Setting, asked, feed, fill, structures
 
 TINY = Effort(pairs=0, rows=5, shrink=50)
@@ -34,6 +34,22 @@ def test_windows_that_take_too_long_are_left_out_and_said_so() -> None:
     small = replace(experiment, data={"uniform": UNIFORM}, series={"basic": replace(basic, largest=100)})
     cells = pairs.run(small.narrowed(small.columns[:1]), TINY, {}, lambda text: None)
     assert [(cell.ours, "takes too long" in cell.reason) for cell in cells] == [(None, True)]
+
+
+def test_windows_for_which_there_are_too_few_readings_are_left_out_and_said_so() -> None:
+    experiment = next(one for one in EXPERIMENTS if one.name == "icde12-figure7")
+    short = replace(experiment, data={"short": replace(UNIFORM, largest=100)})
+    cells = pairs.run(short.narrowed(short.columns[:1]), TINY, {}, lambda text: None)
+    assert [(cell.ours, cell.reason) for cell in cells] == [(None, "has rows for windows of 100")] * len(experiment.series)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", sorted(SENSORS))
+def test_readings_come_in_the_order_of_time(name: str) -> None:
+    rows = SENSORS[name].largest + 100
+    minute, temperature, humidity = SENSORS[name].draw(min(rows, 20_000), 3)
+    assert (np.diff(minute) >= 0).all() and minute[-1] - minute[0] > 6 * 60
+    assert 10 < np.median(temperature) < 40 and 10 < np.median(humidity) < 80
 
 
 def test_the_four_scores_and_what_they_ask_for() -> None:
