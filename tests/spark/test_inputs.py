@@ -137,6 +137,18 @@ def test_one_zero_and_one_nan_are_one_group_each_in_batches_and_streams(spark: S
     assert max(one[3] for one in seen[1] if one[:2] == ("all", "0.0")) == 5
 
 
+def test_a_group_column_keeps_its_type(spark: SparkSession) -> None:
+    kinds = ["float", "double", "decimal(9,2)", "tinyint", "timestamp_ntz", "varchar(3)", "binary"]
+    columns = [f"cast(null as {kind}) as g{at}" for at, kind in enumerate(kinds)]
+    found = spark.range(2).selectExpr("id", "id * 1.1d as x", *columns).withColumn("g0", F.lit(0.1).cast("float"))
+    groups = [name for name in found.columns if name.startswith("g")]
+    query = sb.TopK(name="top", k=1, score="x", window=sb.TimeWindow(3, 3))
+    for control in (None, spark.createDataFrame([], "command string")):
+        results = sks.monitor(found, query, time="id", group_by=groups, control=control)
+        assert [results.schema[name].dataType for name in groups] == [found.schema[name].dataType for name in groups]
+        assert {row.g0 for row in results.collect()} == {found.first().g0}
+
+
 def test_groups_that_look_alike_on_the_way_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
     """Null and NaN are one in pandas, the hours before and after clocks are set back in Python; neither has all times."""
     fall = datetime(2023, 11, 5, 5, 30, tzinfo=UTC)  # half past one in New York, and an hour later again

@@ -45,10 +45,12 @@ def in_own_type(df: DataFrame, name: str, column: Column) -> Column:
 
 def alike(df: DataFrame, name: str, column: Column | None = None) -> Column:
     """A group column, or `column` that holds its values, so that equal ones have equal bits: one zero, one NaN."""
-    column = named(name) if column is None else in_own_type(df, name, column)
-    if isinstance(df.schema[name].dataType, DoubleType | FloatType):
-        return F.when(F.isnan(column), F.lit(float("nan"))).when(column == 0, F.lit(0.0)).otherwise(column)
-    return column
+    kind = df.schema[name].dataType
+    values = named(name) if column is None else in_own_type(df, name, column)
+    if not isinstance(kind, DoubleType | FloatType):
+        return values
+    number = F.when(F.isnan(values), F.lit(float("nan"))).when(values == 0, F.lit(0.0)).otherwise(values)
+    return number if column is None else number.cast(kind)  # rows are dealt out by hashes of doubles, also those of floats
 
 
 def whole(df: DataFrame, name: str) -> Column:
