@@ -19,7 +19,11 @@ def test_a_source_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"line 5: there is nothing at .*/im; make it"):
         check_surroundings(job)
     (tmp_path / "in" / "a.parquet").touch()
-    check_surroundings(read_job(job_file(tmp_path, ('path = "in"', 'path = "in/*.parquet"'))))
+    for pattern in ("in/*.parquet", "{in,im}", "i{m,{l,n}}/a.parquet", "in/[^b].parquet", "i?/{b,*}"):
+        check_surroundings(read_job(job_file(tmp_path, ('path = "in"', f'path = "{pattern}"'))))
+    for pattern in ("{im,om}", "in/{b,c}.parquet", "in/[^a].parquet"):
+        with pytest.raises(JobError, match=r"line 5: there is nothing at"):
+            check_surroundings(read_job(job_file(tmp_path, ('path = "in"', f'path = "{pattern}"'))))
 
 
 def test_a_sink_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
@@ -53,13 +57,20 @@ def test_a_path_that_no_file_system_takes_is_an_error(tmp_path: Path) -> None:
             r"and \[source\] reads",
         ),
         ([('format = "memory"', 'format = "json"\npath = "state"')], 1, "give the checkpoint its own folder"),
+        # a pattern means folders that are not there yet, too
+        ([('path = "in"', 'path = "*"'), ('format = "memory"', 'format = "json"\npath = "out"')], 32, r"reads .*/\*; choose"),
+        ([('path = "in"', 'path = "{in,*t*}"')], 1, r"the checkpoint would be written to .*, and \[source\]"),
+        ([('path = "in"', 'path = "*/*"'), ('format = "memory"', 'format = "json"\npath = "out"')], 32, r"reads .*/\*; choose"),
+        ([('path = "in"', 'path = "*/*.json"')], 1, "the checkpoint would be"),
     ],
 )
 def test_a_job_that_would_read_what_it_writes_is_an_error(
     tmp_path: Path, changes: list[tuple[str, str]], line: int, message: str
 ) -> None:
+    job = read_job(job_file(tmp_path, *changes))
+    (tmp_path / "in" / "a.json").touch()
     with pytest.raises(JobError, match=rf"line {line}: .*{message}"):
-        check_surroundings(read_job(job_file(tmp_path, *changes)))
+        check_surroundings(job)
 
 
 @pytest.mark.parametrize(

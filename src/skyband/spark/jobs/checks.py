@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -20,6 +21,7 @@ MARKS = "skyband.json"
 """In the checkpoint's folder: what the checkpoint was written for."""
 
 _PATIENCE = 5.0  # seconds for a server to answer
+_CHOICE = re.compile(r"\{([^{}]*)\}")
 
 
 def check_surroundings(job: Job) -> None:
@@ -78,7 +80,25 @@ def _is_there(path: Path) -> bool:
 
 def matching(path: Path) -> Iterable[Path]:
     """The files and folders that a path means: itself, or what it is a pattern of."""
-    return [path] if path.exists() else Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+    if path.exists():
+        return [path]
+    found = (Path(path.anchor).glob(pattern) for pattern in _patterns(path.relative_to(path.anchor)))
+    return dict.fromkeys(one for some in found for one in some)
+
+
+def _patterns(path: PurePath) -> list[str]:
+    """A pattern as Spark reads it in patterns of Python, which has no `{a,b}` and says `[!a]` for `[^a]`."""
+    text = str(path)
+    choice = _CHOICE.search(text)
+    if choice is None:
+        return [text.replace("[^", "[!")]
+    spelt = (text[: choice.start()] + one + text[choice.end() :] for one in choice[1].split(","))
+    return [pattern for one in spelt for pattern in _patterns(PurePath(one))]
+
+
+def _fits(place: Path, pattern: Path) -> bool:
+    """Whether a pattern means a place, which need not be there yet."""
+    return any(place.match(one) for one in _patterns(pattern.resolve()))
 
 
 def _obstacle(folder: Path) -> str | None:
@@ -97,12 +117,16 @@ def _obstacle(folder: Path) -> str | None:
 def _check_apart(job: Job, sources: Mapping[str, Source]) -> None:
     """What the job writes must not be what it reads, or it would answer its own results; nor what another one wrote."""
     sink, checkpoint = local(job.sink.path), local(job.checkpoint)
-    for place, key, what in ((sink, ("sink", "path"), "results"), (checkpoint, ("checkpoint",), "the checkpoint")):
+    for place, key, file, what in (
+        (sink, ("sink", "path"), f"part-00000.{job.sink.format}", "results"),
+        (checkpoint, ("checkpoint",), MARKS, "the checkpoint"),
+    ):
         for end, given in sources.items():
             path, deep = local(given.path), given.options.get("recursiveFileLookup") == "true"
             if place is None or path is None:
                 continue
-            if path.resolve() in (place.resolve(), *(place.resolve().parents if deep else ())):
+            ours = [place.resolve() / file, place.resolve(), *(place.resolve().parents if deep else ())]
+            if path.resolve() in ours or (not path.exists() and any(_fits(one, path) for one in ours)):
                 message = f"{what} would be written to {place}, and [{end}] reads {path}; choose a folder beside it"
                 raise job.document.problem(key, message)
     if sink is not None and checkpoint is not None and sink.resolve() == checkpoint.resolve():
