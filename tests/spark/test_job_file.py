@@ -102,6 +102,8 @@ SLIPS = {
     "a sink without a path": (('format = "memory"', 'format = "parquet"'), 30, "needs 'path'"),
     "no schema": (('schema = "ts timestamp, id bigint, venue string, price double"\n', ""), 4, "add [source.schema]"),
     "a type": (("price double", "price dubble"), 6, "did you mean 'double'?"),
+    "a type of Python": (("venue string", "venue str"), 6, "did you mean 'string'?"),
+    "a type of pandas": (("ts timestamp", "ts datetime64[ns]"), 6, "did you mean 'timestamp'?"),
     "a schema without types": (('"ts timestamp, id bigint', '"ts, id bigint'), 6, "columns and types"),
     "options": (("{ maxFilesPerTrigger = 1 }", "{ maxFilesPerTrigger = [1] }"), 7, "'maxFilesPerTrigger' must be a text"),
     "a misplaced option": (("options = { maxFilesPerTrigger = 1 }", "maxFilesPerTrigger = 1"), 7, "[source.options]"),

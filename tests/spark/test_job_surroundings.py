@@ -99,12 +99,29 @@ def test_a_job_that_would_read_what_it_writes_is_an_error(
         (('arrival = "id"', 'key = "id"\ndeletes = "venue"'), 14, "deletes names 'venue', which is string; it must be boolean"),
         (('score = "price"', 'score = "venue"'), 18, "as a number, but it is of type string"),
         (('{ size = "4 seconds", slide = "1 second" }', "{ size = 4, slide = 1 }"), 28, "window size of query 'least' .* unit"),
+        (
+            ('arrival = "id"', 'arrival = "venue.id"'),
+            13,
+            "arrival names 'venue.id', which the input does not have; did you mean 'venue'",
+        ),
         (("id bigint", "id decimal (38 , 2)"), 13, r"the arrival column 'id' is decimal128\(38, 2\)"),
     ],
 )
 def test_a_column_that_the_schema_lacks_is_an_error(tmp_path: Path, change: tuple[str, str], line: int, message: str) -> None:
     with pytest.raises(JobError, match=f"line {line}: .*{message}"):
         check_columns(read_job(job_file(tmp_path, change)))
+
+
+def test_a_field_of_a_struct_is_to_be_a_column_of_its_own(tmp_path: Path) -> None:
+    nested = ("price double", "price double, m struct<price: double, id: int>")
+    for slip, line in (('score = "price"', 18), ('arrival = "id"', 13)):
+        key, _, name = slip.partition(" = ")
+        field = name.strip('"')
+        job = read_job(job_file(tmp_path, nested, (slip, f'{key} = "m.{field}"')))
+        with pytest.raises(
+            JobError, match=rf"line {line}: .*'m.{field}'.*; take '{field}' out of 'm' into a column of its own; it"
+        ):
+            check_columns(job)
 
 
 def test_columns_that_only_spark_knows_are_left_to_it(tmp_path: Path) -> None:

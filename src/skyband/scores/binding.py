@@ -185,11 +185,22 @@ def _kind(whose: str, column: str, schema: pa.Schema) -> pa.DataType:
     places = schema.get_all_field_indices(column)
     if not places:
         close = get_close_matches(column, schema.names, 3)
-        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        hint = field_meant(column, schema) or (f"did you mean {' or '.join(map(repr, close))}? " if close else "")
         raise SchemaError(f"{needs}, which the stream does not have; {hint}it has {_names(schema)}")
     if len(places) > 1:
         raise SchemaError(f"{needs}, and the stream has {len(places)} columns of that name; rename them")
     return schema.field(places[0]).type
+
+
+def field_meant(column: str, schema: pa.Schema) -> str:
+    """What to do about a name that says a field of a struct, or of a column whose type is not known; else nothing."""
+    whole, _, field = column.partition(".")
+    if not field or schema.names.count(whole) != 1:
+        return ""
+    kind = schema.field(whole).type
+    return (
+        f"take {field!r} out of {whole!r} into a column of its own; " if kind.id in (pa.lib.Type_STRUCT, pa.lib.Type_NA) else ""
+    )
 
 
 def _names(schema: pa.Schema) -> str:

@@ -21,6 +21,7 @@ from skyband.clock import Clock
 from skyband.errors import QueryError, SchemaError
 from skyband.keys import LiveKeys
 from skyband.query import Query, RankedQuery, Threshold, TopK, TopKAcross
+from skyband.scores.binding import field_meant
 from skyband.scores.expression import Column
 from skyband.scores.score import Score, Where, as_tree, score_key, where_key
 from skyband.seating import deleting, place
@@ -347,14 +348,16 @@ def _check_raw(queries: Iterable[Query], schema: pa.Schema, names: tuple[str, ..
 
 def known_column(schema: pa.Schema, name: str, what: str) -> str:
     """`name`; SchemaError when the input has no such column, or several."""
-    found = schema.names.count(name) if isinstance(name, str) else 0
+    if not isinstance(name, str):
+        raise SchemaError(f"{what} must be the name of a column, such as {schema.names[0]!r}, got {name!r}")
+    found = schema.names.count(name)
     if found == 1:
         return name
     if found > 1:
         raise SchemaError(f"{what} names {name!r}, and the input has {found} columns of that name; rename them")
-    alike = [one for one in schema.names if one.lower() == str(name).lower()]
-    close = alike or get_close_matches(str(name), schema.names, 3)
-    hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    alike = [one for one in schema.names if one.lower() == name.lower()]
+    close = alike or get_close_matches(name, schema.names, 3)
+    hint = field_meant(name, schema) or (f"did you mean {' or '.join(map(repr, close))}? " if close else "")
     has = ", ".join(map(repr, schema.names))
     raise SchemaError(f"{what} names {name!r}, which the input does not have; {hint}it has {has}")
 

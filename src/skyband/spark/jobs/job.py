@@ -46,6 +46,13 @@ _TYPES = re.findall(
     "boolean byte tinyint short smallint int integer long bigint float real double decimal dec numeric string char varchar "
     "binary date time timestamp timestamp_ltz timestamp_ntz interval array map struct variant",
 )
+_MEANT = {
+    **dict.fromkeys(("str", "text", "utf8", "object"), "string"),
+    **{"datetime": "timestamp", "datetime64": "timestamp", "number": "double", "uuid": "string", "json": "string"},
+    **{"int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float32": "float", "float64": "double"},
+}
+"""Types by the names that others have for them."""
+
 _STREAM_KEYS = dict.fromkeys(("time", "lateness", "key", "deletes", "group_by", "arrival", "shards"), "the table [stream]")
 _ROOT_KEYS = {**_STREAM_KEYS, "path": "the table [source] or [sink]"}
 _OPTIONS = (
@@ -233,8 +240,8 @@ def _schema(table: Section, given: Any) -> tuple[str | None, tuple[str, ...], tu
     for name, kind, place in columns:
         word = re.split(r"\W", kind, maxsplit=1)[0].lower()
         if word not in _TYPES:
-            close = get_close_matches(word, _TYPES, 1)
-            remedy = f"did you mean {close[0]!r}?" if close else "use one of Spark, such as double, bigint, string or timestamp"
+            close = _MEANT.get(word) or next(iter(get_close_matches(word, _TYPES, 1)), None)
+            remedy = f"did you mean {close!r}?" if close else "use one of Spark, such as double, bigint, string or timestamp"
             table.fail(f"column {name.strip('`')!r} has the type {kind!r}, which is not known; {remedy}", *place)
     names = (name[1:-1].replace("``", "`") if name.startswith("`") else name for name, _, _ in columns)
     return ", ".join(f"{name} {kind}" for name, kind, _ in columns), tuple(names), tuple(kind for _, kind, _ in columns)
