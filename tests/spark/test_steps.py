@@ -271,6 +271,23 @@ def test_windows_of_the_group_of_nulls_come_once(forgetful: bool) -> None:
     assert cluster.store[None,].value[0] == token  # nothing is written while nothing is in it
 
 
+@pytest.mark.parametrize("group", ["a", None])
+@pytest.mark.parametrize("first", [1.0, math.nan])
+def test_a_window_before_sparks_watermark_begins_comes_once(group: str | None, first: float) -> None:
+    """It begins at 1970: what a group has closed before that, no one else knows."""
+    query = sb.TopK(name="q", k=1, score="x", window=sb.TimeWindow("10 seconds", "10 seconds"))
+    plan = make_request(SCHEMA.set(0, pa.field("t", pa.timestamp("us"))), [query], "t", 0, ["g"], None).plan
+    cluster = Cluster(plan, forgetful=True)
+    for number, (second, x) in enumerate([(-100, first), (-50, math.nan), (-100, 2.0), (-40, 3.0)]):
+        columns = {"c0": [second * 10**6], "c1": [x], "c2": [group], "c3": [number], "s0": [x], "tie": [number]}
+        types = [*plan.schema.types, pa.float64(), pa.int64()]
+        arrays = [pa.array(values, kind) for values, kind in zip(columns.values(), types, strict=True)]
+        cluster.batch([[pa.record_batch(arrays, names=list(columns))]])
+    found = [(row["event"], row["score"]) for row in cluster.results]
+    assert found == ([] if math.isnan(first) else [("enter", 1.0), ("leave", 1.0)])
+    assert heard(cluster.told)["q"].late == 1
+
+
 def test_a_slow_slide_does_not_pile_up_open_rows() -> None:
     case, plan = simple(query(size=10**6, slide=10**6), rows=30)
     group = Group(plan)

@@ -117,6 +117,28 @@ def test_a_lateness_may_change_without_a_word_to_the_checkpoint() -> None:
     assert one.scale.tick == other.scale.tick == 500 and one.marks == other.marks
 
 
+@given(st.sampled_from([0, -1, -45, -(10**12)]), st.booleans(), st.data())
+def test_it_does_not_matter_where_integers_begin(begin: int, forgetful: bool, data: Any) -> None:
+    """Groups wait for each other about zero and before it, too."""
+    schema = pa.schema([*SCHEMA, ("g", pa.string())])
+    query = sb.TopK(name="q", k=2, score="x", window=sb.TimeWindow(12, 5))
+    plan = make_request(schema, [query], "t", 3, ["g"], None).plan
+    row = st.tuples(st.integers(0, 40), st.sampled_from([1.0, 2.0, np.nan]), st.sampled_from("ab"))
+    batches = data.draw(st.lists(st.lists(row, max_size=4), max_size=5))
+
+    def answered(shift: int) -> list[tuple[Any, ...]]:
+        def task(rows: list[tuple[int, float, str]]) -> list[pa.RecordBatch]:
+            columns = {"c0": [t + shift for t, _, _ in rows], "c1": [x for _, x, _ in rows], "c2": [g for _, _, g in rows]}
+            tie = pa.array(range(len(rows)), pa.int64())
+            return pa.table({**columns, "tie": tie}).cast(pa.schema([*plan.schema, ("tie", pa.int64())])).to_batches()
+
+        cluster, _ = played(plan, forgetful, ([task(rows)] for rows in batches if rows))
+        names = ("event", "rank", "score", "group")
+        return sorted((result["window_end"] - shift, *map(str, map(result.get, names))) for result in cluster.results)
+
+    assert answered(begin * 5) == answered(10**6 * 5)
+
+
 @given(st.integers(0, 4000), st.booleans(), st.data())
 def test_groups_wait_for_each_other_where_steps_are_longer_than_windows(far: int, counts: bool, data: Any) -> None:
     """Beyond 64 the watermark counts a doubling in 4 steps: rows in time stay so, and come out when it has passed them."""

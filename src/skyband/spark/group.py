@@ -215,12 +215,20 @@ class Group:
     @property
     def is_idle(self) -> bool:
         """Nothing is remembered that a later window could need."""
-        return self.next_end() is None and not any(pace.slide is None and pace.queries for pace in self.paces)
+        counting = any(pace.slide is None and pace.queries for pace in self.paces)
+        return not (counting or self._closed_early) and self.next_end() is None
 
     @property
     def is_blank(self) -> bool:
         """No row has come, or none matters any more."""
-        return self.is_idle or not (self.open or any(monitor is not None and monitor._seen for monitor in self.monitors))
+        came = self.open or any(monitor is not None and monitor._seen for monitor in self.monitors)
+        return self.is_idle or not (came or self._closed_early)
+
+    @property
+    def _closed_early(self) -> bool:
+        """Windows were closed of which Spark's watermark says nothing, for they ended before it begins."""
+        begins = self.plan.scale.time(0)
+        return any(NEVER < closed <= begins for closed in self.closed)
 
     # -- results -------------------------------------------------------------------------------------------------
 

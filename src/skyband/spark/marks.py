@@ -45,7 +45,7 @@ def make_marks(
 
 def scale_mark(scale: Scale) -> dict[str, str]:
     """A mark where times are integers: what the watermark in the checkpoint stands for."""
-    return {"what the watermark counts": str(scale.tick)} if scale.integer else {}
+    return {"what the watermark counts": f"steps of {scale.tick}"} if scale.integer else {}
 
 
 def digest(content: Any) -> str:

@@ -2,6 +2,7 @@
 
 A timestamp's milliseconds are its own, and Spark takes the lateness off. An integer has no unit, so a millisecond stands for
 the greatest step in which no window's end is lost, and the lateness is taken off first: it need not be a whole number of steps.
+Integers may be negative, or begin at zero: what Spark's watermark counts of them begins long before.
 Where a stream's integers are so large that they would not fit, in microseconds or nanoseconds, each further
 doubling is counted in 2³⁷ steps: the watermark then moves by eight milliseconds at a time. It is never ahead of the true one,
 so no row is late that would not be, and a window waits a moment longer.
@@ -25,6 +26,7 @@ Array = np.ndarray
 _FARTHEST = (1 << 63) // 10**6 - 1  # milliseconds from the epoch: pandas, through which marks pass, counts nanoseconds
 _STRAIGHT = 42  # integers of so many bits stand for themselves
 _STEPS = 37  # bits of the steps in which every further doubling is counted
+_BEFORE = 1 << 40  # steps before zero that integers may lie, for Spark's watermark begins at zero
 _REACH = 1 << 62  # integers beyond are no times in any unit
 _MANY = 100  # rows of a task that have no place in the watermark, all of them, before that is taken for a mistake
 
@@ -64,17 +66,18 @@ class Scale:
 def bent(steps: int) -> int:
     """A whole number as one that the watermark holds: never smaller for a larger one."""
     if steps < 1 << _STRAIGHT:
-        return max(steps, -_FARTHEST)
+        return max(_BEFORE + steps, -_FARTHEST)
     octave = steps.bit_length() - _STRAIGHT - 1
     begin = 1 << (_STRAIGHT + octave)
-    return (1 << _STRAIGHT) + (octave << _STEPS) + ((steps - begin) >> (_STRAIGHT - _STEPS + octave))
+    return _BEFORE + (1 << _STRAIGHT) + (octave << _STEPS) + ((steps - begin) >> (_STRAIGHT - _STEPS + octave))
 
 
 def straight(millisecond: int) -> int:
     """The smallest number of which `bent` makes this."""
-    if millisecond < 1 << _STRAIGHT:
-        return millisecond
-    octave, step = divmod(millisecond - (1 << _STRAIGHT), 1 << _STEPS)
+    place = millisecond - _BEFORE
+    if place < 1 << _STRAIGHT:
+        return place
+    octave, step = divmod(place - (1 << _STRAIGHT), 1 << _STEPS)
     return (1 << (_STRAIGHT + octave)) + (step << (_STRAIGHT - _STEPS + octave))
 
 
