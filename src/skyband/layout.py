@@ -103,6 +103,12 @@ def check(layout: Layout, arrays: Mapping[str, np.ndarray], extents: Any) -> Non
             )
 
 
+def check_built_alike(made_for: Any, mine: Any) -> None:
+    """StateError where a state was made for something else than the structure that is to take it up."""
+    if made_for != mine:
+        raise StateError(f"this state was made for {made_for}, this structure for {mine}; restore it into one built alike")
+
+
 @contextmanager
 def reading(what: str, remedy: str = OTHER_VERSION) -> Iterator[None]:
     """StateError where what is read is not as it was written; `what` is being read."""

@@ -30,9 +30,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from skyband.errors import StateError
 from skyband.kernels.tables import NO_RANKS, Ceilings, Panes, Results, Tops, Windows
-from skyband.layout import Layout, alike, check, extents_of, reading, whole_number
+from skyband.layout import Layout, alike, check, check_built_alike, extents_of, reading, whole_number
 from skyband.state import pack, unpack
 
 _ROOM = 1 << 16  # places in one round of Results
@@ -220,16 +219,8 @@ class Ranked(ABC):
         """Take up what `snapshot` of the same class and plan wrote."""
         header, arrays = unpack(type(self).__name__, data)
         with reading(type(self).__name__):
-            self._refuse_other(header["made_for"])
+            check_built_alike(header["made_for"], self._made_for())
             check(self.layout(), arrays, header["extents"])
             self.next = whole_number(header, "next")
         self._state = type(self._state)(**{name: arrays[f"state.{name}"] for name in self._state._fields})
         self.tops = Tops(**{name: arrays[f"tops.{name}"] for name in Tops._fields})
-
-    def _refuse_other(self, made_for: Any) -> None:
-        """StateError where a state was made for something else."""
-        if made_for != self._made_for():
-            raise StateError(
-                f"this state was made for {made_for}, this structure answers {self._made_for()}; "
-                "restore it into one built alike"
-            )

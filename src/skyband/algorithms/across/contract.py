@@ -25,10 +25,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skyband.algorithms.contract import read_only
-from skyband.errors import StateError
 from skyband.kernels.across.tables import ANY_NUMBER, Answers, Objects, Ranking, Rule, Tuples, no_objects, no_ranking
 from skyband.kernels.tables import Windows
-from skyband.layout import Layout, alike, check, extents_of, grows, reading, whole_number
+from skyband.layout import Layout, alike, check, check_built_alike, extents_of, grows, reading, whole_number
 from skyband.state import pack, unpack
 
 _ROOM = 1 << 16  # places in one round of Answers
@@ -203,11 +202,7 @@ class Across(ABC):
         """Take up what `snapshot` of the same class and plan wrote."""
         header, arrays = unpack(type(self).__name__, data)
         with reading(type(self).__name__):
-            if header["made_for"] != self._made_for():
-                raise StateError(
-                    f"this state was made for {header['made_for']}, this structure answers {self._made_for()}; "
-                    "restore it into one built alike"
-                )
+            check_built_alike(header["made_for"], self._made_for())
             check(self.layout(), arrays, header["extents"])
             self.next = whole_number(header, "next")
         parts = {

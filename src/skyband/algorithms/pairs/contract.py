@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from skyband.errors import StateError
 from skyband.kernels.expression import BLOCK, Program
 from skyband.kernels.pairs import coarse as pairs_coarse
 from skyband.kernels.pairs import distance as pairs_distance
@@ -29,7 +28,7 @@ from skyband.kernels.pairs.run import PairResults
 from skyband.kernels.pairs.score import Scorer
 from skyband.kernels.pairs.state import MUST_READ, NOT_WATCHED, Answers
 from skyband.kernels.tables import Windows
-from skyband.layout import Layout, check, extents_of, reading, whole_number
+from skyband.layout import Layout, check, check_built_alike, extents_of, reading, whole_number
 from skyband.state import pack, unpack
 from skyband.window import pairs_among
 
@@ -273,9 +272,7 @@ class PairStructure(ABC):
         """Header and arrays of a snapshot of one built alike; nothing is taken up yet."""
         header, arrays = unpack(type(self).__name__, data)
         with reading(type(self).__name__):
-            made_for, mine = header["made_for"], self._made_for()
-            if made_for != mine:
-                raise StateError(f"this state was made for {made_for}, this structure for {mine}; restore one built alike")
+            check_built_alike(header["made_for"], self._made_for())
             check(self._layout_of(arrays), arrays, header["extents"])
             whole_number(header, "next")
         return header, arrays

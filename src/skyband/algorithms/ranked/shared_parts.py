@@ -23,7 +23,7 @@ from skyband.algorithms.contract import UNKNOWN_CEILINGS, Answers, Plan, Ranked,
 from skyband.algorithms.ranked.shared import SharedViews
 from skyband.kernels.parts import end_of_round, own_windows, put_in_order
 from skyband.kernels.tables import NO_RANKS, Ceilings, Panes, Results, Windows
-from skyband.layout import Layout, check, extents_of, fields, reading, whole_number
+from skyband.layout import Layout, check, check_built_alike, extents_of, fields, reading, whole_number
 from skyband.state import pack, unpack
 
 QUERIES_A_PART = 50  # fewer are not worth reading all rows once more
@@ -150,7 +150,7 @@ class SharedParts(Ranked):
     def restore(self, data: bytes) -> None:
         header, arrays = unpack(type(self).__name__, data)
         with reading(type(self).__name__):
-            self._refuse_other(header["made_for"])
+            check_built_alike(header["made_for"], self._made_for())
             check(self.layout(), arrays, header["extents"])
             end = whole_number(header, "next")
             for at, part in enumerate(self.parts):
