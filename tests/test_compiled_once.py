@@ -7,7 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba import config
+from numba.core.errors import TypingError
+
+from skyband.kernels import compiled_once
+from skyband.kernels.jit import jit
 
 SLOW = """
 import sys, time
@@ -44,42 +50,42 @@ def test_one_of_them_compiles_and_nothing_is_left_behind(tmp_path: Path) -> None
     assert list((tmp_path / "cache").rglob("*.nbc")) and not list((tmp_path / "cache").rglob("*.lock"))
 
 
-def run_alone(folder: Path, before: str = "") -> list[str]:
-    """Hits and misses of one process."""
-    script, begin = folder / "script.py", folder / "begin"
-    script.write_text(before + SLOW)
-    begin.touch()
-    process = start(script, folder / "ready", begin)
-    said = process.communicate(timeout=120)[0].split()
-    assert process.returncode == 0
-    return said
+def plus_one(x):  # type: ignore[no-untyped-def]
+    return x + 1.0
+
+
+def hits_and_misses() -> tuple[int, int]:
+    """Of a kernel that has not been read yet, as in another process."""
+    kernel = jit(plus_one)
+    assert kernel(1.0) == 2.0
+    return sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())
 
 
 @pytest.mark.parametrize("damaged", ["*.nbi", "*.nbc"])
 @pytest.mark.parametrize("content", [b"", b"no kernel"])
-def test_what_cannot_be_read_is_compiled_anew(damaged: str, content: bytes, tmp_path: Path) -> None:
-    run_alone(tmp_path)
-    (file,) = (tmp_path / "cache").rglob(damaged)
+def test_what_cannot_be_read_is_compiled_anew(
+    damaged: str, content: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    assert [hits_and_misses() for _ in range(2)] == [(0, 1), (1, 0)]
+    (file,) = tmp_path.rglob(damaged)
     file.write_bytes(content)
-    assert [run_alone(tmp_path) for _ in range(2)] == [["0", "1"], ["1", "0"]]
+    assert [hits_and_misses() for _ in range(2)] == [(0, 1), (1, 0)]
 
 
 def test_what_cannot_be_saved_works_all_the_same(tmp_path: Path) -> None:
-    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-    assert run_alone(tmp_path, full) == ["0", "1"]
+    """As on a full disk."""
+    script, begin = tmp_path / "script.py", tmp_path / "begin"
+    script.write_text("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n" + SLOW)
+    begin.touch()
+    process = start(script, tmp_path / "ready", begin)
+    assert process.communicate(timeout=120)[0].split() == ["0", "1"] and process.returncode == 0
     assert not list((tmp_path / "cache").rglob("*.nbc"))
 
 
 def test_a_kernel_that_cannot_be_compiled_keeps_nobody_waiting_for_ever(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import numpy as np
-    from numba import config
-    from numba.core.errors import TypingError
-
-    from skyband.kernels import compiled_once
-    from skyband.kernels.jit import jit
-
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compiled_once, "_PATIENCE", 0.1)
 
