@@ -11,19 +11,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-SETTINGS = {
-    "spark.pyspark.python": sys.executable,
-    "spark.pyspark.driver.python": sys.executable,
-    "spark.python.daemon.module": "skyband.spark.daemon",
+from skyband.spark.sessions import settings
+
+SETTINGS = settings(cores=2, local=True) | {
     "spark.driver.memory": "2g",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
 }
+
+# Most of what a JVM here does it does a few times, in one of many short streams: compiling that well costs more than it saves.
+# The JVMs that tests start take it up too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="session")

@@ -298,8 +298,8 @@ def test_columns_may_have_the_names_of_result_columns(spark: SparkSession) -> No
 
 def test_killed_and_started_again_nothing_is_missing_and_nothing_comes_twice(spark: SparkSession, tmp_path: Path) -> None:
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
-    write_files(source, trades(3000, jitter=2.0), 12)
-    killed_once(killable.__file__, checkpoint, 12, source, target, checkpoint, 3)
+    write_files(source, trades(3000, jitter=2.0), 8)
+    killed_once(killable.__file__, checkpoint, 8, source, target, checkpoint, 3)
     got = spark.read.parquet(str(target)).collect()
     whole = sks.monitor(read_stream(spark, source, 1), killable.QUERIES, time="ts", lateness="3 seconds", group_by=["venue"])
     uninterrupted, _ = streamed(spark, whole, tmp_path / "other", "uninterrupted")
