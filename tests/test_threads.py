@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from harness import feed, plan_of
 from skyband import threads
 from skyband.algorithms import build
 from skyband.algorithms.ranked import shared_parts
+from skyband.algorithms.ranked.shared import SharedViews
 from skyband.algorithms.ranked.shared_parts import SharedParts, parts_for
 from test_shared import MIXED, SCORES, STREAMS, Query, by_end, queries
 
@@ -78,6 +80,44 @@ def test_all_tasks_have_ended_when_one_fails(workers: int) -> None:
     assert sorted(ended) == ([1, 2] if workers > 1 else [])
 
 
+def test_a_task_goes_on_when_the_one_before_it_has_ended(workers: int) -> None:
+    """Whatever the others are at: here the second part ends its first round only once the first part has begun its next."""
+    went_on, done = threading.Event(), []
+
+    def waits() -> None:
+        assert workers == 1 or went_on.wait(30)
+        done.append("second, 1")
+
+    def goes_on() -> None:
+        done.append("first, 2")
+        went_on.set()
+
+    rounds = [threads.begin([lambda: done.append("first, 1"), waits])]
+    rounds.append(threads.begin([goes_on, lambda: done.append("second, 2")], after=rounds[-1]))
+    for wait in rounds:
+        wait()
+    assert [one for one in done if "first" in one] == ["first, 1", "first, 2"]
+    assert [one for one in done if "second" in one] == ["second, 1", "second, 2"]
+
+
+def test_a_task_does_not_run_when_the_one_before_it_failed() -> None:
+    threads.use_at_most(2)
+    ran: list[int] = []
+
+    def fails() -> None:
+        raise ValueError("no")
+
+    try:
+        first = threads.begin([fails, lambda: ran.append(1)])
+        second = threads.begin([lambda: ran.append(2), lambda: ran.append(3)], after=first)
+        for wait in (first, second):
+            with pytest.raises(ValueError, match="no"):
+                wait()
+    finally:
+        threads.use_at_most(None)
+    assert ran == [1, 3]
+
+
 # -- parts -------------------------------------------------------------------------------------------------------
 
 
@@ -120,6 +160,25 @@ def test_parts_answer_in_rounds(monkeypatch: pytest.MonkeyPatch, workers: int, c
     scores = np.arange(3000.0) % 1013
     asked = ((500, 7, 60), (300, 2, 100), (40, 1, 3), (90, 90, 9))
     assert by_end(feed(build("shared", plan_of(*asked)), scores, [1234], changes=changes)) == sorted_windows(scores, asked)
+
+
+@pytest.mark.usefixtures("few_a_part")
+def test_what_fails_in_a_round_ends_those_after_it(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    monkeypatch.setattr(shared_parts, "_ROOM", 300)
+    answered: list[SharedViews] = []
+    answer = SharedViews.answer
+
+    def fails_once(self: SharedViews, *rows: Any, take_all: bool) -> int:
+        answered.append(self)
+        if answered.count(self) == 3:
+            raise ValueError("the third round")
+        return answer(self, *rows, take_all=take_all)
+
+    monkeypatch.setattr(SharedViews, "answer", fails_once)
+    parts = build("shared", plan_of((500, 7, 60), (300, 2, 100), (40, 1, 3), (90, 90, 9)))
+    with pytest.raises(ValueError, match="the third round"):
+        feed(parts, np.arange(3000.0) % 1013)
+    assert max(answered.count(part) for part in answered) == 3
 
 
 @pytest.mark.usefixtures("few_a_part")

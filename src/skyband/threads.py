@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from skyband.errors import SkybandError
 
@@ -48,26 +48,46 @@ def use_at_most(threads: int | None) -> None:
     _limit = threads
 
 
-def begin(tasks: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """Start the tasks; what is returned waits for all of them, and raises what one of them raised.
+class Begun:
+    """Tasks that were begun. Calling it waits for all of them, and raises what one of them raised."""
 
-    On a single core they run then, one after the other.
+    def __init__(self, tasks: Sequence[Callable[[], None]], started: Sequence[Future[None]]) -> None:
+        self._tasks, self.started = tasks, started  # `started`: those on other threads; the others run when they are waited for
+
+    def __call__(self) -> None:
+        for task in self.started:
+            task.exception()  # all have ended before one of them is reported
+        for task in self.started:
+            task.result()
+        _run(self._tasks)
+
+    def abandon(self) -> None:
+        """Wait for those that run; nobody wants to know what comes of them."""
+        for task in self.started:
+            task.exception()
+
+
+def begin(tasks: Sequence[Callable[[], None]], after: Begun | None = None) -> Begun:
+    """Start the tasks. `after`: each of them when the one in its place there has ended, which is waited for before.
+
+    On a single core they run when they are waited for, one after the other.
     """
     global _pool
     workers = cores()
     if workers == 1 or len(tasks) == 1:
-        return lambda: _run(tasks)
+        return Begun(tasks, [])
     if _pool is None or _pool._max_workers != workers:
         _pool = ThreadPoolExecutor(workers, "skyband")
-    started = [_pool.submit(task) for task in tasks]
+    if after is None or not after.started:
+        return Begun([], [_pool.submit(task) for task in tasks])
+    # tasks are taken up in the order they come: the earlier one runs by then, or has ended
+    pairs = zip(tasks, after.started, strict=True)
+    return Begun([], [_pool.submit(_run_after, earlier, task) for task, earlier in pairs])
 
-    def wait() -> None:
-        for task in started:
-            task.exception()  # all have ended before one of them is reported
-        for task in started:
-            task.result()
 
-    return wait
+def _run_after(earlier: Future[None], task: Callable[[], None]) -> None:
+    earlier.result()
+    task()
 
 
 def _run(tasks: Sequence[Callable[[], None]]) -> None:

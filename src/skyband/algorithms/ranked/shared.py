@@ -121,17 +121,19 @@ class SharedViews(Ranked):
             move_rows(state, self._state)
 
     def _run(self, begin: int, scores: np.ndarray, windows: Windows, panes: Panes | None, start: int, results: Results) -> int:
-        return self._answered(begin, scores, windows, start, begin, results)
+        return self._answered(begin, scores, windows, start, begin, results, last=True)
 
     def answer(self, begin: int, scores: np.ndarray, windows: Windows, results: Results, *, take_all: bool) -> int:
-        """Answer windows whose answers `results` has room for, and take the rows up to the last one's end, or all. Returns how
-        many."""
-        return self._answered(begin, scores, windows, 0, begin + len(scores) if take_all else begin, results)
+        """Answer windows whose answers `results` has room for, and take the rows up to the last one's end, or all: then `tops`
+        is brought up to date. Returns how many."""
+        return self._answered(begin, scores, windows, 0, begin + len(scores) if take_all else begin, results, last=take_all)
 
-    def _answered(self, begin: int, scores: np.ndarray, windows: Windows, start: int, upto: int, results: Results) -> int:
+    def _answered(
+        self, begin: int, scores: np.ndarray, windows: Windows, start: int, upto: int, results: Results, *, last: bool
+    ) -> int:
         ahead, limit = self._ceilings
         rows = (begin, scores, limit, ahead, upto)
-        return int(answer_windows(self._state, self.tops, self.ks, *rows, windows, start, self._changes, results))
+        return int(answer_windows(self._state, self.tops, self.ks, *rows, windows, start, self._changes, results, last))
 
     @property
     def candidates(self) -> int:

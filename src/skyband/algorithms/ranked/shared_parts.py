@@ -4,15 +4,17 @@ A query's answers depend on no other query, so that each part is exact for itsel
 little beside answering windows. The number of parts depends on the queries alone: a saved state can be taken up on any
 machine.
 
-While the answers of one round of windows are told, the next round is worked on.
+While the answers of one round of windows are told, the next two are worked on: a part that is done with one goes on with the
+other, whatever the other parts are at.
 
 Paper, guarantee: those of `shared`. Cost: that of `shared`, divided by the cores; a part more is one vectorized comparison a
-row more. Memory: that of `shared`, the rows of the widest window once a part, and the answers of two rounds.
+row more. Memory: that of `shared`, the rows of the widest window once a part, and the answers of three rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +30,7 @@ from skyband.state import pack, unpack
 
 QUERIES_A_PART = 50  # fewer are not worth reading all rows once more
 MOST_PARTS = 8
+_AHEAD = 2  # rounds worked on while one is told
 _ROOM = 1 << 19  # places for the answers of one round
 _ROOM_FOR_CHANGES = 1 << 21  # a few of them are used: answers are at most so long, and mostly some rows
 
@@ -51,7 +54,7 @@ class SharedParts(Ranked):
         for part, queries in enumerate(self._queries):
             self._part_of[queries], self._number[queries] = part, np.arange(len(queries))
         self.parts = [SharedViews(_chosen(plan, queries)) for queries in self._queries]
-        self._rooms: dict[int, list[tuple[np.ndarray, ...]]] = {}  # for the answers of two rounds, by their places
+        self._rooms: dict[int, list[tuple[np.ndarray, ...]]] = {}  # for the answers of some rounds, by their places
         super().__init__(plan)
 
     def _dealt(self, plan: Plan) -> list[np.ndarray]:
@@ -85,33 +88,38 @@ class SharedParts(Ranked):
         rooms = self._rooms_for(self._count * room)
         used = np.empty(self._count, np.int64)
 
-        def work(number: int, start: int) -> tuple[int, Results, Callable[[], None]]:
-            stop = int(end_of_round(windows, self._part_of, needs, start, room - int(needs.max()), used))
-            score, ordinal, rank = rooms[number % 2]
-            results = Results(ends, sizes, score, ordinal, NO_RANKS if changes is None else rank)
-            tasks = [partial(turn.answer, start, stop, results, at * room, room) for at, turn in enumerate(turns)]
-            return stop, results, threads.begin(tasks)
+        under_way: deque[tuple[int, int, Results, threads.Begun]] = deque()
+        start = number = 0
 
-        start, number = 0, 0
-        following = work(0, 0) if asked else None
+        def work_ahead() -> None:
+            nonlocal start, number
+            while start < asked and len(under_way) < _AHEAD:
+                stop = int(end_of_round(windows, self._part_of, needs, start, room - int(needs.max()), used))
+                score, ordinal, rank = rooms[number % len(rooms)]
+                results = Results(ends, sizes, score, ordinal, NO_RANKS if changes is None else rank)
+                tasks = [partial(turn.answer, start, stop, results, at * room, room) for at, turn in enumerate(turns)]
+                before = under_way[-1][-1] if under_way else None
+                under_way.append((start, stop, results, threads.begin(tasks, before)))
+                start, number = stop, number + 1
+
         try:
-            while following is not None:
-                stop, results, wait = following
+            work_ahead()
+            while under_way:
+                first, stop, results, wait = under_way.popleft()
                 wait()
-                number += 1
-                following = work(number, stop) if stop < asked else None
-                if following is None:
+                work_ahead()
+                if not under_way:
                     self._finish(begin + len(scores))
-                yield Answers(start, stop, results)
-                start = stop
+                yield Answers(first, stop, results)
         finally:
-            if following is not None:  # nobody wants to know
-                following[2]()
+            for *_, begun in under_way:
+                begun.abandon()
 
     def _rooms_for(self, places: int) -> list[tuple[np.ndarray, ...]]:
-        """Scores, ordinals and ranks of two rounds; kept, because memory costs when it is first written to."""
+        """Scores, ordinals and ranks of all rounds that are worked on or told; kept, because memory costs when it is first
+        written to."""
         if places not in self._rooms:
-            self._rooms = {places: [(np.empty(places), *np.empty((2, places), np.int64)) for _ in range(2)]}
+            self._rooms = {places: [(np.empty(places), *np.empty((2, places), np.int64)) for _ in range(_AHEAD + 1)]}
         return self._rooms[places]
 
     def _finish(self, end: int) -> None:

@@ -170,9 +170,9 @@ def _pass_over(state, begin, scores, ceilings, ahead, windows, at, results):
 
 
 @jit
-def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, windows, start, changes, results):
+def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, windows, start, changes, results, last):
     """Take rows and answer windows[start:] until all are answered or `results` is full. When all are answered, the rows
-    before `upto` that are left are taken.
+    before `upto` that are left are taken; `last`: no others follow, and `tops` is brought up to date.
 
     `ceilings` and `ahead` are those of `tables.Ceilings`; the answers of a query marked in `changes` are told by what
     differs. Returns the first window not answered.
@@ -307,6 +307,6 @@ def answer_windows(state, tops, ks, begin, scores, ceilings, ahead, upto, window
             used += count
             views[query, BEHIND] = 1
         at += 1
-    for query in range(ks.shape[0]):
+    for query in range(ks.shape[0] if last and at == asked else 0):
         catch_up(state, tops, query, ks[query])
     return at
