@@ -48,7 +48,35 @@ def connections(folder: Path) -> np.ndarray:
     return table["src_bytes"].to_numpy().astype(float) + table["dst_bytes"].to_numpy()
 
 
+def trades(folder: Path) -> np.ndarray:
+    """Price times quantity of trades in two coins against the dollar, in the order they were received (for the papers' STOCK).
+
+    Coin-margined trades are left out: their quantity counts contracts.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / "binance_trades_20240808.parquet", columns=["market", "p", "q"])
+    table = table.filter(pc.not_equal(table["market"].cast("string"), "cm"))
+    price, quantity = (np.asarray(table[name].to_numpy(), float) for name in ("p", "q"))
+    worth: np.ndarray = price * quantity
+    return worth
+
+
+def observations(folder: Path) -> np.ndarray:
+    """Angle in degrees between observed minor planets and the vernal point (right ascension 0, declination 0; for the
+    papers' PLANET)."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / "mpc_observations_neo.parquet", columns=["ra_deg", "dec_deg"])
+    ascension, declination = (np.radians(np.asarray(table[name].to_numpy(), float)) for name in ("ra_deg", "dec_deg"))
+    angle: np.ndarray = np.degrees(np.arccos(np.clip(np.cos(declination) * np.cos(ascension), -1.0, 1.0)))
+    return angle
+
+
 REAL: dict[str, Callable[[Path], np.ndarray]] = {"taxi": taxi, "connections": connections}
+SHORT: dict[str, Callable[[Path], np.ndarray]] = {"trades": trades, "observations": observations}
+"""Real streams too short for windows of 10⁵ rows."""
 
 
 def real_folder() -> Path | None:
@@ -64,7 +92,7 @@ def stream(name: str, rows: int) -> np.ndarray:
     folder = real_folder()
     if folder is None:
         raise SystemExit(f"the stream {name!r} is real data: set SKYBAND_DATA to the folder that holds it")
-    return np.resize(REAL[name](folder), rows)
+    return np.resize((REAL | SHORT)[name](folder), rows)
 
 
 def names() -> list[str]:

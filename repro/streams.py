@@ -12,33 +12,7 @@ import numpy as np
 
 from benchmarks import streams as measured
 
-
-def trades(folder: Path) -> np.ndarray:
-    """Price times quantity of trades in two coins against the dollar, in the order they were received.
-
-    Coin-margined trades are left out: their quantity counts contracts.
-    """
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(folder / "binance_trades_20240808.parquet", columns=["market", "p", "q"])
-    table = table.filter(pc.not_equal(table["market"].cast("string"), "cm"))
-    price, quantity = (np.asarray(table[name].to_numpy(), float) for name in ("p", "q"))
-    worth: np.ndarray = price * quantity
-    return worth
-
-
-def observations(folder: Path) -> np.ndarray:
-    """Angle in degrees between observed minor planets and the vernal point (right ascension 0, declination 0)."""
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(folder / "mpc_observations_neo.parquet", columns=["ra_deg", "dec_deg"])
-    ascension, declination = (np.radians(np.asarray(table[name].to_numpy(), float)) for name in ("ra_deg", "dec_deg"))
-    angle: np.ndarray = np.degrees(np.arccos(np.clip(np.cos(declination) * np.cos(ascension), -1.0, 1.0)))
-    return angle
-
-
-_REAL: dict[str, Callable[[Path], np.ndarray]] = {**measured.REAL, "trades": trades, "observations": observations}
+_REAL: dict[str, Callable[[Path], np.ndarray]] = {**measured.REAL, **measured.SHORT}
 
 
 class Source(Protocol):

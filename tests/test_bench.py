@@ -71,6 +71,21 @@ def test_a_rival_whose_window_did_not_fill_is_left_out() -> None:
     assert grid.time_of(rows, "strict", "panes") == [] and len(grid.time_of(rows, "auto", "strict")) == 1
 
 
+def test_a_promise_says_whether_the_paper_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TKDE17 gives SAP's ratios for its three real streams alone, which are measured whenever real streams are."""
+    monkeypatch.setattr(numbers, "names", lambda: ["uniform", "sine", "falling", "taxi"])
+    monkeypatch.setattr(numbers, "real_folder", lambda: Path("somewhere"))
+    monkeypatch.setattr(numbers, "stream", lambda data, rows: np.zeros(0))
+    monkeypatch.setattr(numbers, "drive", lambda setting, scores, batch, budget: 1e-9)
+    found = [one for one in numbers.rivals(lambda what: None, quick=True) if one.hold == 0.035]
+    said = {one.what.split(", ")[1]: one.yardstick for one in found}
+    assert {data for data, beside in said.items() if "its own ratio" in beside} == {"taxi", "trades", "observations"}
+    assert {data for data, beside in said.items() if "it says only: faster" in beside} == {"uniform", "sine"}
+    assert "no stream of the paper's" in said["falling"]
+    sizes = {one.what.split(", ")[1]: one.what.split(", ")[2:4] for one in found}
+    assert sizes["trades"] == ["n=5·10⁴", "s=50"] and sizes["observations"] == ["n=10⁴", "s=10"]
+
+
 def test_the_page_of_promises_is_what_stored_results_say() -> None:
     assert record.PAGE.read_text() == record.page(bench.RESULTS), "write it anew: ./run bench record"
 
