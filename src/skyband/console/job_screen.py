@@ -152,18 +152,16 @@ def picture(figures: Figures, boards: Sequence[Board], height: int, width: int) 
     parts: list[RenderableType] = []
     for board, name in asked:
         tops = {group: top for group, top in board.tops[name].items() if top.entries}
-        parts += [_table(name, board.groups, tops, room, width), Text()]
+        newest = max((top.end for top in tops.values()), default=None)
+        title = f"{name}, window to {cell(newest)}" if newest is not None else f"{name}, no window has closed yet"
+        parts += [Text(title, style="bold"), _table(board.groups, tops, room, width), Text()]
     return Group(*parts, *lines(figures))
 
 
-def _table(name: str, groups: tuple[str, ...], tops: Mapping[tuple[Any, ...], Top], room: int, width: int) -> Table:
-    newest = max((top.end for top in tops.values()), default=None)
-    title = f"{name}, window to {cell(newest)}" if newest is not None else f"{name}, no window has closed yet"
-    table = Table(
-        title=Text(title), title_style="bold", title_justify="left", header_style="dim", box=box.SIMPLE_HEAD, show_edge=False
-    )
+def _table(groups: tuple[str, ...], tops: Mapping[tuple[Any, ...], Top], room: int, width: int) -> Table:
+    table = Table(header_style="dim", box=box.SIMPLE_HEAD, show_edge=False)
     best = next(iter(tops.values())).entries[0].row if tops else {}
-    columns = [column for column in best if column not in groups][: max(width // 14 - 2 - len(groups), 1)]
+    columns = _shown_of([column for column in best if column not in groups], max(width // 14 - 2 - len(groups), 1))
     for group in groups:
         table.add_column(Text(group), no_wrap=True)
     for title in ("#", "score", *columns):
@@ -180,6 +178,14 @@ def _table(name: str, groups: tuple[str, ...], tops: Mapping[tuple[Any, ...], To
             ]
             table.add_row(*(Text(cell(value)) for value in cells), style="bold green" if entry.since == top.end else "")
     return table
+
+
+def _shown_of(columns: list[str], most: int) -> list[str]:
+    """The columns there is room for: of a pair's, as many of either row."""
+    half = len(columns) // 2
+    if [name[1:] for name in columns[:half]] == [name[1:] for name in columns[half:]] and most < len(columns):
+        return columns[: max(most // 2, 1)] + columns[half : half + most // 2]
+    return columns[:most]
 
 
 def lines(figures: Figures) -> list[Text]:
