@@ -21,6 +21,7 @@ from states import single
 import skyband as sb
 from skyband.errors import QueryError, SchemaError, StateError
 from skyband.lanes import NEVER
+from skyband.monitor import Monitor
 from skyband.spark import plan as planning
 from skyband.spark import stateful
 from skyband.spark.group import Group
@@ -186,6 +187,17 @@ def test_rows_whose_keys_cannot_be_taken_are_counted() -> None:
         ("leave", 1),
         ("enter", 1),
     ]
+
+
+def test_a_key_that_cannot_be_taken_does_not_make_every_row_a_push_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = {"x": 1.0, "y": 0.0, "g": "a", "object": "o", "stream": "r", "gone": False}
+    rows = [{**same, "t": t, "id": t % 700, "tie": t} for t in range(702)]
+    query = sb.TopK(name="q", k=2, score="x", window=sb.CountWindow(1000, 100))
+    pushes: list[int] = []
+    push = Monitor.push
+    monkeypatch.setattr(Monitor, "push", lambda monitor, batch: pushes.append(len(batch)) or push(monitor, batch))
+    cluster, _ = play(Case(rows, [0] * 702, [0] * 702, [query], 2, keyed=True, arrival=True), forgetful=True)
+    assert cluster.tallies["refused"] == 2 and len(pushes) < 50
 
 
 def test_windows_of_time_and_of_rows_have_no_deletions_in_common() -> None:

@@ -165,14 +165,17 @@ class ShardGroup(Group):
         return results
 
     def _push_keyed(self, number: int, monitor: Monitor, rows: pa.Table) -> list[pa.Table]:
-        """Push rows; those without a key, or with that of a live row, are counted and left out."""
+        """Push rows; those without a key, or with that of a live row, are counted and left out. What is refused is halved until
+        they are found: a few among many must not make every row a push of its own."""
         if not len(rows):
             return []
         try:
             return self._flat(number, monitor.push(rows))
         except SchemaError:
             if len(rows) > 1:
-                return [part for at in range(len(rows)) for part in self._push_keyed(number, monitor, rows.slice(at, 1))]
+                half = len(rows) // 2
+                older = self._push_keyed(number, monitor, rows.slice(0, half))
+                return older + self._push_keyed(number, monitor, rows.slice(half))
             self.refused += 1
             return []
 
