@@ -99,6 +99,12 @@ SLIPS = {
     "a format of sink": (('format = "memory"', 'format = "memry"'), 31, "did you mean 'memory'?"),
     "a sink without structs": (('format = "memory"', 'format = "csv"'), 31, "use json or parquet"),
     "a name that no table has": (('checkpoint = "state"', 'name = "2 jobs"'), 1, 'write: name = "_2_jobs"'),
+    "a console with a path": (('format = "memory"', 'format = "console"\npath = "tops"'), 32, 'format = "json"'),
+    "a console with options": (
+        ('format = "memory"', 'format = "console"\noptions = { numRows = 5 }'),
+        32,
+        "leave out 'numRows'",
+    ),
     "a sink without a path": (('format = "memory"', 'format = "parquet"'), 30, "needs 'path'"),
     "no schema": (('schema = "ts timestamp, id bigint, venue string, price double"\n', ""), 4, "add [source.schema]"),
     "a type": (("price double", "price dubble"), 6, "did you mean 'double'?"),

@@ -34,6 +34,8 @@ FROM_KAFKA = ("topic", "partition", "offset", "timestamp")
 SINKS = ("console", "parquet", "json", "orc", "kafka", "memory", "noop")
 REMEMBERING = ("parquet", "json", "orc", "kafka")
 """Sinks that go on where they stopped, and so need a checkpoint that outlives the run."""
+PATHLESS = ("console", "kafka", "memory", "noop")
+"""Sinks that write no files: a path would be passed over."""
 
 _SETTINGS = ("master", "app", "driver", "executor", "sql", "jars", "pyspark", "submit", "ui", "cores", "memory", "local")
 """What settings are about whose "spark." was forgotten; others that do not begin so are for Hadoop."""
@@ -290,7 +292,11 @@ def _sink(table: Section) -> Sink:
     if kind not in SINKS and (close := get_close_matches(kind, SINKS, 1, 0.75)):
         table.fail(f"format = {kind!r} is not known; did you mean {close[0]!r}?", "format")
     path = _path(table, "path", 'path = "results"', required=kind in FILES)
+    if path is not None and kind in PATHLESS:
+        table.fail(f'a {kind} sink writes to no path; leave it out, or write format = "json"', "path")
     options = table.options("options", '[sink.options] with compression = "zstd"')
+    if options and kind == "console":
+        table.fail(f"a console sink has no options; leave out {', '.join(map(repr, options))}", "options")
     if kind == "kafka":
         _check_kafka(table, options, ("topic",))
     table.finish()
