@@ -18,7 +18,7 @@ from test_pipeline import SCHEMA, in_order, query, read_stream, trades, write_fi
 
 import skyband as sb
 import skyband.spark as sks
-from skyband.spark import jvm, packets, worker
+from skyband.spark import jvm, packets, pipeline, worker
 from skyband.spark.candidate_rows import sent_schema
 from skyband.spark.plan import TIE, make_request
 from skyband.spark.sessions import DAEMON, FILES, settings
@@ -113,6 +113,18 @@ def test_what_rows_are_ranked_by_travels_once() -> None:
     by_hash, by_column = (make_request(schema, queries, "t", 0, (), arrival).plan for arrival in (None, "n"))
     assert sent_schema(by_hash).names == [TIE, "s1", "s2", "c0", "c1", "c2"]
     assert sent_schema(by_column).names == ["s1", "s2", "c0", "c1", "c2"]
+
+
+def test_workers_pack_results_as_catalyst_does(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same columns, types and rows, without a stage in which Spark writes every row once more."""
+    df = spark.createDataFrame(trades(400))
+    asked = [query("best"), query("last", emit="snapshots", score="-price")]
+    here = sks.monitor(df, asked, time="ts", group_by=["venue"])
+    monkeypatch.setattr(pipeline, "packs_itself", lambda *_: False)
+    there = sks.monitor(df, asked, time="ts", group_by=["venue"])
+    assert here.schema == there.schema
+    assert in_order(here.collect()) == in_order(there.collect()) != []
+    assert [results._jdf.queryExecution().optimizedPlan().nodeName() for results in (here, there)] == ["MapInArrow", "Project"]
 
 
 @pytest.mark.parametrize("steered", [False, pytest.param(True, marks=pytest.mark.slow)])

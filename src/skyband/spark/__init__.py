@@ -20,6 +20,7 @@ Where a column of scores is not the answer (many scores, pairs, objects, deletio
     contest.py    which rows of a pane some of many can rank      addressed.py  rows sent to shards
     merge.py      parts of answers put together                   shard_group.py  the windows of one shard
     flat.py       how results of all kinds travel
+    packed.py     and how they come out, without Catalyst where it can be done without
 
 Jobs without code, `skyband run JOB.toml`, are in jobs/; demo.py has the demo's stream, questions and check.
 

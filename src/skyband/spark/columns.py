@@ -9,7 +9,16 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import DoubleType, FloatType, StructField, StructType, TimestampType, UserDefinedType, _has_type
+from pyspark.sql.types import (
+    DataType,
+    DoubleType,
+    FloatType,
+    StructField,
+    StructType,
+    TimestampType,
+    UserDefinedType,
+    _has_type,
+)
 
 from skyband.spark.arriving import conformed
 from skyband.state import table_from_bytes
@@ -37,10 +46,15 @@ def in_own_type(df: DataFrame, name: str, column: Column) -> Column:
     """`column`, which holds values of a column of the input that were handed out as Arrow, in that one's type: Arrow knows no
     collations, and of intervals only days to seconds. What a user-defined type is stored as, nothing makes one of it again."""
     kind = df.schema[name].dataType
+    return column if _has_type(kind, UserDefinedType) or goes_as_it_is(kind) else column.cast(kind)
+
+
+def goes_as_it_is(kind: DataType) -> bool:
+    """Whether values that are handed out as Arrow come back in the same type."""
     if _has_type(kind, UserDefinedType):
-        return column
-    came = spark_schema(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))[name].dataType
-    return column if came.simpleString() == kind.simpleString() else column.cast(kind)
+        return False
+    came = spark_schema(to_arrow_schema(StructType([StructField("x", kind)]), timezone="UTC"))["x"].dataType
+    return bool(came.simpleString() == kind.simpleString())
 
 
 def alike(df: DataFrame, name: str, column: Column | None = None) -> Column:

@@ -1,7 +1,7 @@
 """`monitor`: a DataFrame in, a DataFrame of result rows out; one ordinary query of Spark, streaming or batch.
 
     input ─► scores as columns ─► reduced next to the data ─► by group and shard: windows ─► result rows ─► `row` packed
-             (Catalyst)           (mapInArrow: reduce.py)     (state: stateful.py)           (merge.py)     (Catalyst)
+             (Catalyst)           (mapInArrow: reduce.py)     (state: stateful.py)           (merge.py)     (packed.py)
 
 Between the steps rows travel as Arrow bytes, in small packets by group, shard and task: a payload keeps its exact types, and
 the stateful step, which speaks pandas, never sees it. Where shards share the work on a query, their answers meet by group and
@@ -41,6 +41,7 @@ from skyband.spark.flat import IDENTITIES, bound_names, result_schema, time_boun
 from skyband.spark.kept import answered_by_state, watermarked
 from skyband.spark.logged import Logged, is_logged
 from skyband.spark.observed import MISSED, OBSERVED, PRECISION, WITNESS, observed_scale, observed_states
+from skyband.spark.packed import packed_schema, packing, packs_itself
 from skyband.spark.plan import TIE, Plan, Request, make_request
 from skyband.spark.reduce import TRAVELLING, reduced
 from skyband.spark.scores import check_name, condition_column, same_to_spark, score_column
@@ -110,8 +111,8 @@ def monitor(
     prepared = df.select(*_columns(df, request, arrival))
     plan = request.plan
     parts = _reduced(prepared, plan)
-    flat = _stream(parts, plan) if df.isStreaming else _batch(parts, plan)
-    return _told_apart(flat.select(*_packed(df, plan)), groups)
+    answered = _stream(parts, plan) if df.isStreaming else _batch(parts, plan)
+    return _told_apart(_results(answered, df, plan), groups)
 
 
 def request_for(df: DataFrame, queries: Iterable[Query] | Query, stream: Stream) -> Request:
@@ -230,8 +231,7 @@ def _stream(parts: DataFrame, plan: Plan) -> DataFrame:
     ]
     output = StructType([*words, *sums])
     answered = _with_state(parts, plan, output)
-    results = _put_together(answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan)), plan)
-    return results.observe(f"{OBSERVED}{plan.digest}-together", *_observed_together(plan)) if plan.merged else results
+    return answered.observe(f"{OBSERVED}{plan.digest}", *_observed(plan))
 
 
 def _with_state(parts: DataFrame, plan: Plan, output: StructType) -> DataFrame:
@@ -280,22 +280,32 @@ def _batch(parts: DataFrame, plan: Plan) -> DataFrame:
         return answer_batch(plan, table, tuple(one.as_py() for one in key))
 
     output = StructType([StructField(TO, StringType()), StructField("results", BinaryType())])
-    return _put_together(grouped_in_arrow(parts, plan.group_types, step, output), plan)
+    return grouped_in_arrow(parts, plan.group_types, step, output)
+
+
+# -- after the windows -------------------------------------------------------------------------------------------
+
+
+def _results(answered: DataFrame, df: DataFrame, plan: Plan) -> DataFrame:
+    """Result rows out of their bytes, as users see them."""
+    if packs_itself(df, plan):
+        return answered.mapInArrow(packing(df, plan), packed_schema(df, plan))
+    if not plan.merged:
+        return answered.mapInArrow(unpacked, spark_schema(result_schema(plan))).select(*_packed(df, plan))
+    whole = _put_together(answered, plan)
+    if df.isStreaming:
+        whole = whole.observe(f"{OBSERVED}{plan.digest}-together", *_observed_together(plan))
+    return whole.select(*_packed(df, plan))
 
 
 def _put_together(answered: DataFrame, plan: Plan) -> DataFrame:
-    """Result rows out of their bytes; parts of answers meet by group and query."""
-    if not plan.merged:
-        return answered.select("results").mapInArrow(unpacked, spark_schema(result_schema(plan)))
+    """Flat result rows; parts of answers meet by group and query."""
 
     def step(key: Any, table: pa.Table) -> pa.Table:
         return put_together(plan, table)
 
     found = answered.select(TO, "results").where(F.col("results").isNotNull())
     return grouped_in_arrow(found, [TO], step, spark_schema(result_schema(plan)))
-
-
-# -- after the windows -------------------------------------------------------------------------------------------
 
 
 def _told_apart(results: DataFrame, groups: tuple[str, ...]) -> DataFrame:
