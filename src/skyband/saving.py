@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
+from skyband import written_rows
 from skyband.clock import Clock
 from skyband.errors import StateError
 from skyband.lanes import KINDS
@@ -21,18 +22,19 @@ from skyband.query import Query, query_from_json
 from skyband.rows import RowStore
 from skyband.scores.score import BoundScore
 from skyband.seating import bind_place
-from skyband.state import pack, rows_from_bytes, rows_to_bytes, unpack
+from skyband.state import pack, unpack
 
 if TYPE_CHECKING:
     from skyband.monitor import Monitor
 
 _KIND = "monitor"
+_SEQ, _ROWS = "store.seq", "store.rows."
 
 
-def monitor_to_bytes(monitor: Monitor) -> bytes:
-    """Everything a monitor remembers, in the format of `skyband.state`."""
+def monitor_to_bytes(monitor: Monitor, *, compress: bool = True) -> bytes:
+    """Everything a monitor remembers, in the format of `skyband.state`; `compress` unless it is part of another state."""
     lanes: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
+    arrays, nulls = _rows_of(monitor)  # before the lanes, so that scores among them lie near those of the lanes
     for number, lane in enumerate(monitor._lanes):
         header, own = lane.save()
         header["queries"] = [member.query.to_json() for member in lane.members]
@@ -56,18 +58,29 @@ def monitor_to_bytes(monitor: Monitor) -> bytes:
         arrays |= own
     if monitor._schema is not None:
         header["schema"] = base64.b64encode(monitor._schema.serialize().to_pybytes()).decode()
-        header["limit"] = monitor._store.limit
-        arrays["store.seq"], rows = monitor._store.whole()
-        arrays["store.rows"] = rows_to_bytes(rows)
-    header["extents"] = extents_of(_own_layout(header), arrays)
-    return pack(_KIND, header, arrays)
+        header["limit"], header["nulls"] = monitor._store.limit, nulls
+    header["extents"] = extents_of(_own_layout(header, monitor._schema), arrays)
+    return pack(_KIND, header, arrays, compress=compress)
 
 
-def _own_layout(header: dict[str, Any]) -> Layout:
-    """The arrays of a monitor besides those of its lanes."""
+def _rows_of(monitor: Monitor) -> tuple[dict[str, np.ndarray], list[int]]:
+    """The rows that a monitor keeps, as arrays, and which of their columns have nulls."""
+    if monitor._schema is None:
+        return {}, []
+    seq, rows = monitor._store.whole()
+    own = written_rows.written(rows)
+    return {_SEQ: seq, **{f"{_ROWS}{name}": array for name, array in own.items()}}, written_rows.with_nulls(own)
+
+
+def _own_layout(header: dict[str, Any], schema: pa.Schema | None) -> Layout:
+    """The arrays of a monitor besides those of its lanes; `schema`: of its rows."""
     keys = {"keys.number": "int64 keys", "keys.seq": "int64 keys", "keys.deleted": "int64 deleted"}
-    store = {"store.seq": "int64 stored", "store.rows": "uint8 rows"}
-    return fields((keys if "key" in header else {}) | (store if header["schema"] is not None else {}))
+    layout = fields(keys if "key" in header else {})
+    if schema is not None:
+        layout |= fields({_SEQ: "int64 stored"})
+        own = written_rows.layout(schema, set(header["nulls"]))
+        layout |= {f"{_ROWS}{name}": field for name, field in own.items()}
+    return layout
 
 
 def _lane_layout(header: dict[str, Any]) -> Layout:
@@ -118,17 +131,21 @@ def _monitor_of(
     cls: type[Monitor], header: dict[str, Any], arrays: dict[str, np.ndarray], callables: Mapping[str, Callable[..., Any]]
 ) -> Monitor:
     prefixes = tuple(f"{number}/" for number in range(len(header["lanes"])))
-    check(_own_layout(header), {name: one for name, one in arrays.items() if not name.startswith(prefixes)}, header["extents"])
+    own = {name: one for name, one in arrays.items() if not name.startswith(prefixes)}
+    written = header["schema"]
+    schema = None if written is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
+    check(_own_layout(header, schema), own, header["extents"])
     monitor = cls((), time=header["time"], lateness=_duration_from_json(header["lateness"]), key=header.get("key"))
     if monitor._keys is not None:
         monitor._keys.restore(header["key_counts"], arrays)
     monitor._seen, monitor._watermark = header["seen"], header["watermark"]
     monitor._early = [_moment_from_json(moment) for moment in header["early"]]
-    if header["schema"] is not None:
-        monitor._schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
-        monitor._store = RowStore(monitor._schema)
-        rows = rows_from_bytes(arrays["store.rows"])
-        monitor._store.fill(arrays["store.seq"], rows, header["limit"])
+    if schema is not None:
+        monitor._schema = schema
+        monitor._store = RowStore(schema)
+        kept = {name.removeprefix(_ROWS): one for name, one in own.items() if name.startswith(_ROWS)}
+        rows = written_rows.read(schema, kept, len(own[_SEQ]))
+        monitor._store.fill(own[_SEQ], rows, header["limit"])
         if monitor._time is not None:
             monitor._clock = Clock(monitor._time, monitor._schema)
             monitor._allowed = monitor._clock.length(monitor._lateness, "lateness")
@@ -136,15 +153,15 @@ def _monitor_of(
     bound: dict[Hashable, BoundScore] = {}
     for number, saved in enumerate(header["lanes"]):
         prefix = f"{number}/"
-        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        check(_lane_layout(saved), own, saved["extents"])
+        held = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        check(_lane_layout(saved), held, saved["extents"])
         assert monitor._schema is not None
         asked = _members(saved, callables)
         queries |= {query.name: query for query, known in zip(asked, saved["members"], strict=True) if known["active"]}
         places = [monitor._place(query, monitor._schema, monitor._clock) for query in asked]
         for seat in places:
             bind_place(seat, monitor._schema, bound)
-        monitor._lanes.append(KINDS[saved["kind"]].restored(places, saved, own))
+        monitor._lanes.append(KINDS[saved["kind"]].restored(places, saved, held))
     monitor._keep_bound(bound)
     monitor._waiting = [query_from_json(document, callables) for document in header["waiting"]]
     queries |= {query.name: query for query in monitor._waiting}

@@ -1,11 +1,13 @@
 """Named arrays to bytes and back: the one format of every snapshot and state file.
 
-Layout: the mark `SKYBAND\\0`, a format number, the SHA-256 of the rest, then an Arrow IPC stream whose schema
-metadata holds a JSON header and whose columns are the arrays, one list value each. Never pickle: reading a
-state file runs no code.
+Layout: the mark `SKYBAND\\0`, a format number, the SHA-256 of the rest, how many bytes the rest has when it is not compressed
+(0: it is not), then an Arrow IPC stream whose schema metadata holds a JSON header and whose columns are the arrays, one list
+value each. Never pickle: reading a state file runs no code.
 
-Numbers of eight bytes are written in planes: the first byte of each, then the second of each, and so on. Scores, times and
-arrival numbers that lie near each other share most bytes, which compress to nothing then; as they stand they hardly compress.
+Numbers are written in planes: the first byte of each, then the second of each, and so on. Scores, times and arrival numbers
+that lie near each other share most bytes, which compress to nothing then; as they stand they hardly compress. A state within
+another is not compressed by itself, but with it: what stands in several places (the scores of a structure are those of rows)
+is then written once, as long as these lie within a megabyte of each other.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,28 +25,38 @@ from skyband.errors import StateError
 from skyband.layout import reading
 
 _MARK = b"SKYBAND\0"
-FORMAT = 7
+FORMAT = 8
 """Raised with every change of what states hold: of a field, its type or its extents, in any structure or lane."""
 
 _PREFIX = struct.Struct("<8sI32s")
-_WORD = 8  # bytes of a number that is written in planes
+_SIZE = struct.Struct("<Q")
+_CODEC = pa.Codec("zstd", compression_level=2)  # looks back over a megabyte; the next level's two take half as long again
 
 
-def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, compress: bool = True) -> bytes:
-    """Serialize a JSON-able header and named arrays of any shape; `compress` unless they are compressed already."""
+def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, compress: bool = False) -> bytes:
+    """Serialize a JSON-able header and named arrays of any shape; `compress` what is not part of another state."""
     shapes = {name: list(array.shape) for name, array in arrays.items()}
     dtypes = {name: array.dtype.str for name, array in arrays.items()}
-    document = json.dumps({"kind": kind, "header": header, "shapes": shapes, "dtypes": dtypes, "planes": compress})
-    columns = [_one_value(_in_planes(array) if compress else _bytes_of(array)) for array in arrays.values()]
+    document = json.dumps({"kind": kind, "header": header, "shapes": shapes, "dtypes": dtypes})
+    columns = [_one_value(_in_planes(array)) for array in arrays.values()]
     schema = pa.schema([pa.field(name, pa.large_binary()) for name in arrays], metadata={"skyband": document})
     sink = pa.BufferOutputStream()
-    # handing small columns to a pool of threads costs several times what compressing them does
-    options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None, use_threads=False)
-    with pa.ipc.new_stream(sink, schema, options=options) as writer:
+    with pa.ipc.new_stream(sink, schema) as writer:
         if columns:
             writer.write_batch(pa.record_batch(columns, schema=schema))
-    body = sink.getvalue()
-    return b"".join([_PREFIX.pack(_MARK, FORMAT, hashlib.sha256(body).digest()), body])
+    content = sink.getvalue()
+    size = _SIZE.pack(content.size if compress else 0)
+    if compress:
+        content = _CODEC.compress(content)
+    digest = hashlib.sha256(size)
+    digest.update(content)
+    return b"".join([_PREFIX.pack(_MARK, FORMAT, digest.digest()), size, content])
+
+
+def whole_size(state: bytes) -> int:
+    """The bytes of what `pack` gave before they were compressed: about what its arrays take in memory."""
+    (size,) = _SIZE.unpack_from(state, _PREFIX.size)
+    return int(size) or len(state)
 
 
 def _one_value(content: np.ndarray) -> pa.Array:
@@ -53,45 +65,15 @@ def _one_value(content: np.ndarray) -> pa.Array:
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(ends), pa.py_buffer(content)])
 
 
-def _bytes_of(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
 def _in_planes(array: np.ndarray) -> np.ndarray:
-    """The bytes of numbers, in planes where they are of eight."""
-    content = _bytes_of(array)
-    return content.reshape(-1, _WORD).T.copy().reshape(-1) if array.itemsize == _WORD else content
+    """The bytes of numbers, in planes."""
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return content if array.itemsize == 1 else content.reshape(-1, array.itemsize).T.copy().reshape(-1)
 
 
-def _out_of_planes(content: np.ndarray) -> np.ndarray:
-    """The numbers whose bytes these are, as whole ones, in an array of their own."""
-    return content.reshape(_WORD, -1).T.copy().reshape(-1).view(np.int64)
-
-
-def rows_to_bytes(rows: pa.Table) -> np.ndarray:
-    """A table's bytes for `pack`; its numbers of eight bytes are in planes."""
-    return np.frombuffer(table_to_bytes(_turned(rows, _in_planes)), np.uint8)
-
-
-def rows_from_bytes(data: np.ndarray) -> pa.Table:
-    """The table that `rows_to_bytes` wrote."""
-    return _turned(table_from_bytes(data.tobytes()), lambda numbers: _out_of_planes(numbers.view(np.uint8)))
-
-
-def _turned(table: pa.Table, turn: Callable[[np.ndarray], np.ndarray]) -> pa.Table:
-    """The table with the bytes of its numbers of eight bytes turned; who is null stays."""
-    columns = []
-    for column in table.combine_chunks().itercolumns():
-        if not pa.types.is_primitive(column.type) or column.type.bit_width != 8 * _WORD or not len(column):
-            columns.append(column)
-            continue
-        array = column.chunk(0)
-        valid, values = array.buffers()
-        numbers = np.frombuffer(values, np.int64, array.offset + len(array))
-        turned = np.concatenate([numbers[: array.offset].view(np.uint8), turn(numbers[array.offset :]).view(np.uint8)])
-        buffers = [valid, pa.py_buffer(turned)]
-        columns.append(pa.Array.from_buffers(array.type, len(array), buffers, array.null_count, array.offset))
-    return pa.Table.from_arrays(columns, schema=table.schema)
+def _out_of_planes(content: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The numbers whose bytes these are, in an array of their own."""
+    return content.reshape(dtype.itemsize, -1).T.copy().reshape(-1).view(dtype)
 
 
 def table_to_bytes(table: pa.Table) -> bytes:
@@ -125,7 +107,9 @@ def unpack(
     if hashlib.sha256(body).digest() != digest:
         raise StateError("this state is damaged: its checksum does not match its content; restore it from a copy")
     with reading(f"a {kind}"):
-        with pa.ipc.open_stream(body) as reader:
+        (size,) = _SIZE.unpack_from(body)
+        content = body[_SIZE.size :]
+        with pa.ipc.open_stream(_CODEC.decompress(content, size) if size else content) as reader:
             table = reader.read_all()
         document = json.loads(table.schema.metadata[b"skyband"])
         if document["kind"] != kind:
@@ -133,7 +117,5 @@ def unpack(
         arrays = {}
         for name, dtype in document["dtypes"].items():
             raw = np.frombuffer(table.column(name)[0].as_buffer(), np.uint8)
-            planes = document["planes"] and np.dtype(dtype).itemsize == _WORD
-            values = _out_of_planes(raw) if planes else raw.copy()
-            arrays[name] = values.view(dtype).reshape(document["shapes"][name])
+            arrays[name] = _out_of_planes(raw, np.dtype(dtype)).reshape(document["shapes"][name])
         return document["header"], arrays

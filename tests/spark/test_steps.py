@@ -374,6 +374,19 @@ def test_a_time_too_far_for_sparks_watermark_is_counted_and_left_out(far: int) -
     assert seen(case, poisoned.results) == seen(case, without.results) != seen(case, clean.results)
 
 
+def test_a_worker_knows_how_many_bytes_it_remembers() -> None:
+    """What a snapshot takes on disk says little of it: of scores that are all alike it is a tenth."""
+    plan = plan_of(Case([], [], [], [query(k=500, size=500)], 0, False, False))
+    rows = [{"t": n, "x": 1.0, "g": "a", "id": n, "tie": n} for n in range(1000)]
+    cluster = Cluster(plan)
+    stateful.remembered.clear()
+    cluster.batch([handed_out(Case(rows, [0] * 1000, [0] * 1000, [query()], 0, False, False), plan, rows)])
+    ((group, size),) = stateful.remembered.memory._held.values()
+    lanes = [lane for monitor in group.monitors if monitor is not None for lane in monitor._lanes]
+    held = sum(lane.nbytes for lane in lanes) + sum(monitor._store.nbytes for monitor in group.monitors if monitor is not None)
+    assert 3 * len(cluster.store[()].value[1]) < held < 2 * size
+
+
 def test_a_worker_remembers_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     _, plan = simple(query())
     monkeypatch.setattr("skyband.spark.memory._MOST_REMEMBERED", 100)

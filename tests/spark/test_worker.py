@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -20,7 +22,10 @@ import skyband as sb
 import skyband.spark as sks
 from skyband.spark import jvm, packets, pipeline, worker
 from skyband.spark.candidate_rows import sent_schema
-from skyband.spark.plan import TIE, make_request
+from skyband.spark.flat import result_schema
+from skyband.spark.group import Group
+from skyband.spark.plan import TIE, TIME, make_request
+from skyband.spark.reduce import reduced
 from skyband.spark.sessions import DAEMON, FILES, settings
 from skyband.state import table_from_bytes
 
@@ -113,6 +118,28 @@ def test_what_rows_are_ranked_by_travels_once() -> None:
     by_hash, by_column = (make_request(schema, queries, "t", 0, (), arrival).plan for arrival in (None, "n"))
     assert sent_schema(by_hash).names == [TIE, "s1", "s2", "c0", "c1", "c2"]
     assert sent_schema(by_column).names == ["s1", "s2", "c0", "c1", "c2"]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int16(), pa.timestamp("us", "UTC"), pa.timestamp("us")], ids=str)
+def test_a_group_holds_of_rows_what_stands_in_two_columns_once(kind: pa.DataType) -> None:
+    """The time as a whole number, a score that is a column as that one; results have all columns, and nulls where rows do."""
+    schema = pa.schema({"t": kind, "x": pa.float64(), "n": pa.int64()})
+    window = sb.TimeWindow(10, 5) if pa.types.is_integer(kind) else sb.TimeWindow("10 us", "5 us")
+    queries = [sb.TopK(name=score, k=2, score=score, window=window, emit="snapshots") for score in ("x", "n")]
+    plan = make_request(schema, queries, "t", 0, (), None).plan
+    x, n = pa.array([1.0, None, math.nan]), pa.array([1, 7, 5])
+    rows = pa.record_batch({"c0": pa.array([0, 1, 2]).cast(kind), "c1": x, "c2": n, "s1": n.cast(pa.float64())})
+    group = Group(plan)
+    sent = [row["rows"] for part in reduced(plan, [rows]) for row in part.to_pylist() if row["rows"] is not None]
+    list(group.add(group.rows_of(sent), np.zeros((0, 3 + plan.slots), np.int64)))
+    (first, *_) = group.advance(5)
+    (monitor,) = group.monitors
+    assert monitor is not None and monitor._schema is not None
+    assert monitor._schema.names == [TIME, "s1", "c1", "c2"]
+    assert first.schema == result_schema(plan)
+    found = first.select(["query", "rank", "c0", "c1", "c2"]).set_column(2, "c0", first["c0"].cast(pa.int64())).to_pylist()
+    assert [list(row.values()) for row in found[:2]] == [["x", 1, 0, 1.0, 1], ["n", 1, 1, None, 7]]
+    assert list(found[2].values())[:3] == ["n", 2, 2] and math.isnan(found[2]["c1"])
 
 
 def test_workers_pack_results_as_catalyst_does(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,10 +187,10 @@ class RankedLane(Lane):
 
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header = {**self.header(), "algorithm": self.algorithm, "numbers": self._numbers()}
-        arrays = self._arrays() | {f"ranked.{q}": member.ranked for q, member in enumerate(self.members)}
-        arrays["structure"] = np.frombuffer(self.structure.snapshot(), np.uint8)
-        arrays |= {f"reported.{name}": array for name, array in self.reported._asdict().items()}
-        return header, arrays | self.live.save()
+        live, structure = self.live.save(), np.frombuffer(self.structure.snapshot(), np.uint8)
+        arrays = {"live.score": live["live.score"], "structure": structure}  # near each other: both hold the same scores
+        arrays |= live | self._arrays() | {f"ranked.{q}": member.ranked for q, member in enumerate(self.members)}
+        return header, arrays | {f"reported.{name}": array for name, array in self.reported._asdict().items()}
 
     @classmethod
     def saved(cls, members: int) -> dict[str, str]:

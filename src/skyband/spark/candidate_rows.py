@@ -56,6 +56,26 @@ def score_of(plan: Plan, rows: pa.Table | pa.RecordBatch, number: int) -> pa.Chu
     return column.fill_null(np.nan) if column.null_count else column
 
 
+def held_names(plan: Plan) -> list[str]:
+    """Of the columns of `candidate_schema` those that a monitor holds of rows: what stands in two of them, once. Times are held
+    as whole numbers, in which windows are told; a score that is a column as that one, which tells null from NaN."""
+    named = {TIME} if plan.time is not None else set()
+    named |= {f"s{i}" for i, place in enumerate(plan.bare) if place is None}
+    named |= {name for i, name in enumerate(plan.schema.names) if i != plan.time}
+    return [name for name in candidate_schema(plan).names if name in named]
+
+
+def score_name(plan: Plan, number: int) -> str:
+    """The column of those that a score is in."""
+    place = plan.bare[number]
+    return f"s{number}" if place is None else f"c{place}"
+
+
+def own_columns(plan: Plan, results: pa.Table) -> list[pa.ChunkedArray]:
+    """The input's columns of result rows."""
+    return [results[TIME].cast(field.type) if i == plan.time else results[field.name] for i, field in enumerate(plan.schema)]
+
+
 def rank_columns(plan: Plan, rows: pa.Table) -> tuple[Array, Array, list[Array]]:
     """What candidates are ranked by: times, ties, scores."""
     return rows[TIME].to_numpy(), rows[TIE].to_numpy(), [rows[f"s{i}"].to_numpy() for i in range(plan.scores)]

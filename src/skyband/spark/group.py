@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +20,12 @@ import pyarrow.compute as pc
 from skyband.lanes import NEVER
 from skyband.layout import reading
 from skyband.monitor import Monitor
+from skyband.query import RankedQuery
 from skyband.saving import monitor_from_bytes, monitor_to_bytes
-from skyband.spark.candidate_rows import rank_columns, sent_schema, whole_rows
+from skyband.spark.candidate_rows import held_names, own_columns, rank_columns, score_name, sent_schema, whole_rows
 from skyband.spark.flat import bounds_of, result_schema
 from skyband.spark.marks import REMEDY, check_marks
-from skyband.spark.paces import Pace
+from skyband.spark.paces import Pace, score_of
 from skyband.spark.plan import TIE, TIME, Plan
 from skyband.spark.reduce import NULL_TIMES, Array, candidates
 from skyband.spark.tallies import Counted
@@ -67,7 +69,9 @@ class Group:
 
     def _monitor(self, pace: Pace) -> Monitor | None:
         timed = self.time_name if pace.slide is not None else None
-        return self.monitor_class(pace.queries, time=timed) if pace.queries else None
+        ranked = cast(tuple[RankedQuery, ...], pace.queries)
+        held = [replace(query, score=score_name(self.plan, score_of(query))) for query in ranked]
+        return self.monitor_class(held, time=timed) if held else None
 
     @property
     def marks(self) -> Mapping[str, str]:
@@ -176,7 +180,7 @@ class Group:
         self._note_pending(number, rows)
         monitor = self.monitors[number]
         assert monitor is not None
-        return self._flat(number, monitor.push(rows.drop_columns([TIE])))
+        return self._flat(number, monitor.push(rows.select(held_names(self.plan))))
 
     def _note_pending(self, number: int, rows: pa.Table) -> None:
         pace = self.paces[number]
@@ -242,7 +246,7 @@ class Group:
         rank = results["rank"].cast(pa.int32())
         columns = [results["query"], *bounds, results["event"], rank, results["score"]]
         schema = result_schema(self.plan)
-        own = [results[name] for name in self.plan.schema.names]
+        own = own_columns(self.plan, results)
         other = [pa.nulls(len(end), field.type) for field in list(schema)[len(columns) + len(own) :]]
         return [pa.table([*columns, *own, *other], names=schema.names)]
 
@@ -308,10 +312,10 @@ class Group:
         for number, monitor in enumerate(self.monitors):
             if monitor is not None:
                 monitor.shrink()
-                arrays[f"monitor.{number}"] = np.frombuffer(monitor_to_bytes(monitor), np.uint8)
+                arrays[f"monitor.{number}"] = np.frombuffer(monitor_to_bytes(monitor, compress=False), np.uint8)
         if self.open:
             arrays["open"] = np.frombuffer(table_to_bytes(pa.concat_tables(self.open)), np.uint8)
-        return pack(_KIND, header | self._more(arrays), arrays, compress=False)  # monitors are compressed already
+        return pack(_KIND, header | self._more(arrays), arrays, compress=True)
 
     def _more(self, arrays: dict[str, Array]) -> dict[str, Any]:
         """What else is remembered: for the header, and added to `arrays`."""

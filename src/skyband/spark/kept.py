@@ -21,6 +21,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from skyband.lanes import NEVER
 from skyband.spark.memory import Memory
+from skyband.state import whole_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,7 @@ class Kept(Generic[Held]):
         if blank and state.exists:
             token, snapshot = state.get
             if len(token) == _BLANK:  # what is there says the same
-                self.memory.put(bytes(token), held, len(snapshot))
+                self.memory.put(bytes(token), held, whole_size(bytes(snapshot)))
                 return 0
         if held.is_idle and told.wakes and not witness:  # what has closed is known from Spark's watermark then
             if state.exists:
@@ -88,7 +89,7 @@ class Kept(Generic[Held]):
         token, snapshot = os.urandom(_BLANK if blank else _TOKEN), held.snapshot()
         state.update((token, snapshot))
         _set_timeout(told, held, state)
-        self.memory.put(token, held, len(snapshot))
+        self.memory.put(token, held, whole_size(snapshot))
         return 0 if blank else len(snapshot)
 
     def clear(self) -> None:

@@ -177,7 +177,7 @@ def _remember(group: Group, given: Given, head: Head, log: Log) -> int:
     token = os.urandom(16)
     if head.takes(sum(map(len, given.rows))):
         arrays = {str(number): np.frombuffer(rows, np.uint8) for number, rows in enumerate(given.rows)}
-        data = pack(_ENTRY, {"before": given.before, "after": given.after}, arrays, compress=False)
+        data = pack(_ENTRY, {"before": given.before, "after": given.after}, arrays)
         head = log.append(head, data, token.hex(), alone=False)
     else:
         head = log.append(head, group.snapshot(), token.hex(), alone=True)

@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 
 Held = TypeVar("Held")
 
-_MOST_REMEMBERED = 1 << 28  # bytes of snapshots whose states a worker keeps in memory
+_MOST_REMEMBERED = 1 << 30  # bytes of the states that a worker keeps in memory
 
 
 class Memory(Generic[Held]):
-    """States by the token of the snapshot they wrote last; the oldest go when their snapshots are too many bytes, the newest
+    """States by the token of the snapshot they wrote last; the oldest go when they are too many bytes together, the newest
     stays however large it is."""
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Memory(Generic[Held]):
         self._bytes = 0
 
     def put(self, token: bytes, held: Held, size: int) -> None:
-        """Hold what wrote a snapshot of so many bytes."""
+        """Hold what wrote a snapshot, and takes about so many bytes."""
         self._held[token] = (held, size)
         self._bytes += size
         while self._bytes > _MOST_REMEMBERED and len(self._held) > 1:

@@ -278,7 +278,7 @@ class LiveGroup:
         paces = []
         for number, (key, pace) in enumerate(self.paces.items()):
             pace.monitor.shrink()
-            arrays[f"monitor.{number}"] = np.frombuffer(monitor_to_bytes(pace.monitor), np.uint8)
+            arrays[f"monitor.{number}"] = np.frombuffer(monitor_to_bytes(pace.monitor, compress=False), np.uint8)
             due = [[one.time, one.query.to_json(), one.adds] for one in pace.due]
             ranked = None if pace.ranked is None else pace.ranked.to_json()
             paces.append({"key": key, "closed": pace.closed, "due": due, "sizes": pace.sizes, "ranked": ranked})

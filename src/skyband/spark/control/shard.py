@@ -269,7 +269,7 @@ class Shard:
             "pending": [command.to_json() for command in self.pending],
             "groups": groups,
         }
-        return pack(_KIND, header, arrays)
+        return pack(_KIND, header, arrays, compress=True)
 
     @classmethod
     def restore(cls, terms: Terms, data: bytes) -> Shard:
