@@ -431,6 +431,26 @@ def test_a_query_that_looks_in_vain_is_indexed_anew() -> None:
     assert indexed.cells[0] == 1
 
 
+def test_a_query_that_must_look_in_vain_is_seldom_indexed_anew() -> None:
+    """One value is far larger than all others, so that these share a cell, in which the second best is to be found. A query is
+    indexed anew, if at all, when a row comes that it wants: here every thousandth."""
+    crowd = Crowd(("x",), grid=10)
+    crowd.add(Asked(sb.linear({"x": 1.0}), "desc", 2, 40_000, 100, "sma"))
+    rows = np.random.default_rng(5).uniform(0.0, 1.0, (1, 90_000))
+    rows[0, ::1000] = 2.0 + np.arange(90) / 1000
+    rows[0, 0] = 1000.0
+    list(crowd.push(rows[:, :12_000]))
+    assert crowd._index is not None
+    indexed = crowd._index[1]
+    assert indexed.cells[0] == 10 and indexed.vain[0] > crowd_index.SCREENED + 1000, "it was once"
+    list(crowd.push(rows[:, 12_000:30_000]))
+    assert indexed.patience[0] == 4 * crowd_index.SCREENED, "twice: each time it waits twice as long"
+    list(crowd.push(rows[:, 30_000:]))  # the largest has left, and another grid is laid
+    indexed = crowd._index[1]
+    assert indexed.cells[0] < 10 and indexed.patience[0] == crowd_index.SCREENED
+    crowd.check_invariants()
+
+
 # --- what is held ---------------------------------------------------------------------------------------------------------
 
 

@@ -175,6 +175,7 @@ class Crowd(Scanned):
             np.full(queries, -np.inf),
             np.zeros(queries, np.int64),
             np.zeros(queries, np.int64),
+            np.zeros(queries, np.int64),
             self.state.query[:, pruning.TOUCHED] > 0,
             np.zeros(queries, np.int64),
             empty_screen(queries, len(self.attributes)),

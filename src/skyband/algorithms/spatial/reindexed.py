@@ -19,8 +19,8 @@ Index = tuple[Grid, Indexed, Calendar]
 
 def with_one(grid: Grid, indexed: Indexed, calendar: Calendar) -> Index:
     """All of them with room for one query more, which is not indexed yet, and waits for no answer."""
-    threshold, cells, vain, waits, waiting = (np.append(column, np.zeros(1, column.dtype)) for column in indexed[:5])
-    wider = Indexed(threshold, cells, vain, waits, waiting, screen_with_one(indexed.screen, len(grid.box)))
+    columns = [np.append(column, np.zeros(1, column.dtype)) for column in indexed[:-1]]
+    wider = Indexed._make([*columns, screen_with_one(indexed.screen, len(grid.box))])
     after, before = (np.append(column, [NONE, NONE]) for column in (calendar.after, calendar.before))
     longer = calendar._replace(after=after, before=before, row=np.append(calendar.row, [NEVER, NEVER]))
     return grid_with_one(grid), wider, longer
@@ -28,10 +28,10 @@ def with_one(grid: Grid, indexed: Indexed, calendar: Calendar) -> Index:
 
 def without(grid: Grid, indexed: Indexed, calendar: Calendar, number: int) -> Index:
     """All of them without one query."""
-    threshold, cells, vain, waits = (np.delete(column, number) for column in indexed[:4])
+    threshold, cells, vain, patience, waits = (np.delete(column, number) for column in indexed[:5])
     waiting = np.zeros(len(waits), np.int64)
     waiting[: np.count_nonzero(waits)] = np.flatnonzero(waits)
-    left = Indexed(threshold, cells, vain, waits, waiting, screen_without(indexed.screen, number, len(grid.box)))
+    left = Indexed(threshold, cells, vain, patience, waits, waiting, screen_without(indexed.screen, number, len(grid.box)))
     return grid_without(grid, number), left, _calendar_without(calendar, number)
 
 

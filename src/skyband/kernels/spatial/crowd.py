@@ -40,7 +40,7 @@ from skyband.kernels.spatial.box_search import search_box
 from skyband.kernels.spatial.calendar import BY_ROW, BY_WINDOW, plan, unlink
 from skyband.kernels.spatial.code_blocks import UNLIKE
 from skyband.kernels.spatial.crowd_index import index_query, needs_index, plan_query, threshold_of
-from skyband.kernels.spatial.grid import WORD_BITS, WORD_SHIFT, lowest_bit
+from skyband.kernels.spatial.grid import WORD_BITS, WORD_SHIFT, count_bits, lowest_bit
 from skyband.kernels.spatial.point_grid import FEW, room_for, search
 from skyband.kernels.spatial.points import EFFORT
 from skyband.kernels.spatial.questions import score_of
@@ -58,6 +58,7 @@ PROGRESS = 7
 
 LOSING, LEAVING, ARRIVING = 0, 1, 2  # stages of a row
 INDEX = -4  # a query has to be indexed anew
+_DENSE = 8  # queries of a word from which on all are counted at once
 
 
 @tiny
@@ -80,6 +81,18 @@ def _note(pruners, indexed, calendar, progress, q, row, touched):
     return needs_index(pruners, indexed, q)
 
 
+@tiny
+def _count_vain(vain, first, bits):
+    """Queries saw a row in vain: those of a word in the bits, which begin with the query `first`."""
+    if count_bits(bits) >= _DENSE:
+        for i in range(np.uint64(min(WORD_BITS, vain.shape[0] - first))):  # vectorized
+            vain[np.uint64(first) + i] += np.int64(bits >> i & np.uint64(1))
+        return
+    while bits != 0:
+        vain[first + lowest_bit(bits)] += 1
+        bits &= bits - np.uint64(1)
+
+
 @lean
 def _next_shown(members, codes, sign, screen, vain, cell, q, x, largest, totals):
     """The queries of the first word after query q of which some monitor the cell and may have use for the row: the word, and
@@ -93,10 +106,7 @@ def _next_shown(members, codes, sign, screen, vain, cell, q, x, largest, totals)
                     shown = passing(screen[word], bits, x, largest, totals)
                 else:
                     shown = passing_alike(codes, sign, screen[word], word, bits, x, totals)
-                bits ^= shown
-                while bits != 0:
-                    vain[word * WORD_BITS + lowest_bit(bits)] += 1
-                    bits &= bits - np.uint64(1)
+                _count_vain(vain, word * WORD_BITS, bits ^ shown)
                 if shown != 0:
                     return word, shown
             word += 1

@@ -15,6 +15,7 @@ from skyband.kernels.spatial.screening import is_screened, set_screen
 
 PATIENCE = 128  # rows scored in vain that cost as much as indexing a query anew
 SCREENED = 4096  # the same where a row is screened first, which costs less
+MOST_PATIENCE = 1 << 20  # the same where that has been of no use time and again
 MARGIN = 0.1  # by how much of the distance from the best row to the threshold more is monitored
 
 
@@ -24,6 +25,7 @@ class Indexed(NamedTuple):
     threshold: np.ndarray  # float64: it monitors every cell where a row may score as much
     cells: np.ndarray  # int64: how many those are
     vain: np.ndarray  # int64: rows it was shown since that it had no use for
+    patience: np.ndarray  # int64: how many those may be, beside as many as it monitors cells
     waits: np.ndarray  # bool: it is in `waiting`
     waiting: np.ndarray  # int64 [queries]: those whose top-k may have changed since their last window
     screen: np.ndarray  # float64 [words, 2 + d, 64]: that threshold, or a higher one that it needs now (`screening`)
@@ -51,13 +53,21 @@ def threshold_of(pruners, q):
 @tiny
 def needs_index(pruners, indexed, q):
     """Does the query need more cells than it monitors, or have those cost more than indexing it anew?"""
-    patience = SCREENED if is_screened(indexed.screen, q) else PATIENCE
-    return threshold_of(pruners, q) < indexed.threshold[q] or indexed.vain[q] > patience + indexed.cells[q]
+    return threshold_of(pruners, q) < indexed.threshold[q] or _in_vain(indexed, q)
+
+
+@tiny
+def _in_vain(indexed, q):
+    return indexed.vain[q] > indexed.patience[q] + indexed.cells[q]
 
 
 @jit
 def index_query(pruners, questions, grid, indexed, q):
-    """Monitor what the query needs, and some more, so that a threshold that sinks a little asks for nothing."""
+    """Monitor what the query needs, and some more, so that a threshold that sinks a little asks for nothing.
+
+    Where most rows fall into cells that it needs, as a few values far from all others make them do, it goes on to see rows in
+    vain: once it has been indexed anew for nothing, it waits twice as long for the next time."""
+    patience, before, in_vain = indexed.patience[q], indexed.cells[q], _in_vain(indexed, q)
     threshold, core = threshold_of(pruners, q), pruners.query[q, CORE]
     if threshold > -np.inf and pruners.marks[core, HEAD] < pruners.marks[core, STOP]:  # all it held may have been deleted
         spread = pruners.rows.score[pruners.marks[core, HEAD]] - threshold
@@ -66,6 +76,14 @@ def index_query(pruners, questions, grid, indexed, q):
     indexed.threshold[q], indexed.vain[q] = threshold, 0
     indexed.cells[q] = monitor(grid, questions, q, threshold)
     set_screen(indexed.screen, questions, q, threshold)
+    if in_vain:
+        patience = min(2 * patience, MOST_PATIENCE) if 4 * indexed.cells[q] > 3 * before else 0
+    indexed.patience[q] = max(patience, _usual_patience(indexed, q))
+
+
+@tiny
+def _usual_patience(indexed, q):
+    return SCREENED if is_screened(indexed.screen, q) else PATIENCE
 
 
 @jit
@@ -75,4 +93,5 @@ def begin_index(pruners, questions, grid, indexed, calendar):
         indexed.threshold[q], indexed.vain[q] = threshold_of(pruners, q), 0
         indexed.cells[q] = monitor(grid, questions, q, indexed.threshold[q])
         set_screen(indexed.screen, questions, q, indexed.threshold[q])
+        indexed.patience[q] = _usual_patience(indexed, q)
         plan_query(pruners, calendar, q)
