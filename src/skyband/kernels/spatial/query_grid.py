@@ -36,6 +36,7 @@ from skyband.kernels.spatial.grid import (
 )
 from skyband.kernels.spatial.questions import CODE, LINEAR, NOTHING, best_in_box, term_of, turned
 
+
 @tiny
 def _best_term(questions, q, axis, low, high):
     """The best of an attribute's terms over low <= x <= high, computed as that of a row there."""
