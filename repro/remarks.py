@@ -14,6 +14,7 @@ _FLAT = (
     "Searches are as many whatever the grid, and 7 to 13 cells cost much the same: the same setting, measured twice, took "
     "1.9 and 2.9 ms by SMA on a busy machine."
 )
+_ONE_OF_A_HUNDRED = "Here 100 queries are answered after every row, of which the naive algorithm answers one."
 _STRAIGHT = "It grows along a straight line that does not pass through nought."
 
 REMARKS = {
@@ -45,7 +46,10 @@ REMARKS = {
     "snapshot-n": _WALK_IS_FAST,
     "ta-below-scase": "The mean is over four scores, of which the smallest products lie along planes that too many boxes "
     "touch; and SCase reads a large window once for 64 rows, TA its boxes for each.",
-    "naive-real": "Here 100 queries are answered after every row, of which the naive algorithm answers one.",
+    "naive-real": _ONE_OF_A_HUNDRED,
+    "naive-lab": _ONE_OF_A_HUNDRED,
+    "supreme-lab": "The 50 sensors' readings share their half hours: pairs of one moment all have the best score, every row "
+    "changes all 100 answers, and supreme gives none.",
     # CIKM09
     "eaa-proportional": _STRAIGHT,
     "eaa-proportional-full": _STRAIGHT,
