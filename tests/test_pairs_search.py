@@ -119,11 +119,12 @@ def test_a_condition_on_both_sides_leaves_most_pairs_alone() -> None:
 @pytest.mark.parametrize(
     ("score", "order", "rows", "chosen"),
     [
-        (f"{X} + {Y}", "asc", 10_000, "scase"),
-        (f"{X} + {Y}", "asc", 22_000, "pairs-ta"),
-        (f"{X} + {Y}", "desc", 12_000, "pairs-ta"),
-        (f"-({X} + {Y})", "desc", 12_000, "scase"),  # the nearest
-        (f"-2 * max({X}, {Y})", "asc", 12_000, "pairs-ta"),
+        (f"{X} + {Y}", "asc", 20_000, "scase"),
+        (f"{X} + {Y}", "asc", 50_000, "pairs-ta"),
+        (f"{X} + {Y}", "desc", 50_000, "scase"),
+        (f"{X} + {Y}", "desc", 80_000, "pairs-ta"),
+        (f"-({X} + {Y})", "desc", 50_000, "pairs-ta"),  # the nearest
+        (f"-2 * max({X}, {Y})", "asc", 50_000, "scase"),  # the furthest
         (f"{X} * {Y}", "asc", 10**6, "scase"),
         (f"{X} * {Y}", "desc", 10**6, "pairs-ta"),
         (f"{X} - {Y}", "asc", 10**6, "scase"),

@@ -31,7 +31,7 @@ from skyband.algorithms.contract import Plan
 LONG_SLIDE = 100  # rows from which on `sap` finds the best row of each window faster,
 LARGE_WINDOW = 500_000  # rows from which on it does so only where
 FEW_SLIDES = 20  # or fewer make a window
-_NEAR_IN_BOXES, _FAR_IN_BOXES = 22_000, 11_000  # rows of a window from which on boxes cost less than a scan
+_NEAR_IN_BOXES, _FAR_IN_BOXES = 50_000, 80_000  # rows of a window from which on boxes cost less than a scan
 MANY = 16  # distinct scores from which on they form a crowd instead of having a structure each
 MANY_BOUNDS = 4  # distinct scores or bounds of threshold queries from which on they do
 MANY_ALIKE = 1000  # of them over the same columns from which on these have a crowd of their own
@@ -108,16 +108,20 @@ def choose_pairs(kind: str, *, nearest: bool, columns: int, rows: int | None) ->
     windows of how many rows (None: not known). All other scores are scanned.
 
     Boxes cost about as much for any window, a scan is proportional to it. `pairs-ta`'s time over that of `scase`, K = 20,
-    uniform points (`./run bench pairs` shows both):
+    uniform points (`./run bench pairs` measures it again):
 
         ==========================  ===========  ===========  ===========  ===========  ===========
         N =                         5000         10,000       20,000       40,000       80,000
         ==========================  ===========  ===========  ===========  ===========  ===========
-        s1 nearest sum, d = 2 / 4   1.50 / 1.55  1.39 / 1.36  1.18 / 1.18  0.71 / 0.64  0.61 / 0.53
-        s2 furthest sum             1.29 / 1.00  1.03 / 0.77  0.75 / 0.47  0.38 / 0.26  0.27 / 0.17
-        s3 nearest product          1.85 / 2.08  2.10 / 2.03  1.95 / 2.23  1.40 / 2.21  1.28 / 2.36
-        s4 furthest product         1.25 / 0.99  1.12 / 0.77  0.73 / 0.48  0.45 / 0.31  0.29 / 0.20
+        s1 nearest sum, d = 2 / 4   1.65 / 1.72  1.90 / 1.83  1.61 / 1.46  1.14 / 1.00  0.91 / 0.80
+        s2 furthest sum             2.07 / 1.63  2.42 / 1.83  2.60 / 1.97  1.62 / 1.31  1.67 / 1.14
+        s3 nearest product          1.79 / 1.87  1.79 / 2.04  1.86 / 2.91  1.50 / 3.01  1.37 / 3.65
+        s4 furthest product         1.98 / 1.61  2.44 / 1.93  2.52 / 2.00  1.57 / 1.30  1.57 / 1.20
         ==========================  ===========  ===========  ===========  ===========  ===========
+
+    For the furthest pairs a scan passes over blocks out of reach, and either takes 1 to 3 microseconds a row; of anticorrelated
+    points, d = 4, it cannot, and boxes take 0.74 times as long at N = 40,000 and 0.58 at 80,000. There what boxes may lose and
+    what they may save are about the same.
 
     The smallest products lie along every column's plane through the new row, which too many boxes touch. Where nobody knows how
     many rows will come, boxes are the safer choice: they lose microseconds a row in a small window, and a scan loses any number
