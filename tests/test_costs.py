@@ -137,3 +137,13 @@ print(monitor.stats("many")["queries"], resident() - before)
     queries, megabytes = map(int, grown.split())
     assert queries == 41
     assert megabytes < 400  # 650 more, where each had room for a million
+
+
+def test_an_answer_of_all_pairs_takes_up_those_of_a_new_row_together() -> None:
+    """They are as many as the window has rows, the answer has nearly a hundred thousand: each took a walk up it by itself."""
+    taken = []
+    for emit in ("changes", "none"):
+        window = sb.CountWindow(400, 50)
+        query = sb.TopKPairs(name="q", k=10**9, score="abs(a.x - b.x)", window=window, emit=emit)
+        taken.append(cost(sb.Monitor([query]), 400, 50))
+    assert taken[0] < 6 * taken[1]

@@ -72,6 +72,7 @@ _OWN = 128  # settled rows with limits of their own; of scores that are written,
 _BLOCKS = 4  # in the longest segment, of scores that are compared without being written
 BOX_ROWS = 512  # rows of the shortest run
 _SLACK, _LEAST_SLACK = 4, 4  # a watched answer holds a share more than k pairs, so that it is seldom read anew
+_SHOWN = 256  # waiting pairs that a query is shown at once: each time its answer is walked up, be it of all pairs there are
 _OF_RUNS = ("columns", "ordinal", "runs", "low", "high")  # of Boxes, to be written down
 _LONGEST_SHARE = 4  # of all rows in runs, that one run may hold: rows that have left stay until their run has
 
@@ -93,6 +94,7 @@ class PairSkyband(PairStructure):
             band=room_for_pairs(_FIRST_ROOM),
             kth=np.zeros(_FIRST_ROOM, np.int64),
             pending=room_for_pairs(4 * BLOCK),
+            shown=room_for_pairs(_SHOWN),
             segments=room_for_segments(scoring.older, _FIRST_ROOM),
             heap=np.zeros(1, np.int64),
             answers=empty_answers(),
@@ -283,6 +285,7 @@ class PairSkyband(PairStructure):
             state.young,
             state.band,
             state.pending,
+            state.shown,
             state.segments,
             state.answers,
             state.tree,

@@ -223,23 +223,33 @@ def _sort(pairs, count):
 
 
 @lean
-def offer(answers, q, score, a, b):
-    """Show a pair to a query: it is taken up where it ranks."""
-    most, count = answers.most[q], answers.count[q]
+def offer(answers, q, pairs, count):
+    """Show a query the first `count` of some pairs, in the order of rank: it takes up those that rank in one walk up."""
+    most, held, first, bounded = answers.most[q], answers.count[q], answers.first[q], answers.bounded[q]
     scores, older, newer = answers.score[q], answers.a[q], answers.b[q]
-    if a < answers.first[q]:
-        return
-    if answers.bounded[q] and (count == 0 or not above(score, a, b, scores[count - 1], older[count - 1], newer[count - 1])):
-        return
-    place = min(count, most - 1)
-    while place > 0 and above(score, a, b, scores[place - 1], older[place - 1], newer[place - 1]):
-        scores[place], older[place], newer[place] = scores[place - 1], older[place - 1], newer[place - 1]
-        place -= 1
-    scores[place], older[place], newer[place] = score, a, b
-    answers.count[q] = min(count + 1, most)
+    upto, taken = 0, 0
+    while upto < count:
+        score, a, b = pairs.score[upto], pairs.a[upto], pairs.b[upto]
+        if bounded and (held == 0 or not above(score, a, b, scores[held - 1], older[held - 1], newer[held - 1])):
+            break
+        taken += a >= first
+        upto += 1
+    rank, place, highest = held - 1, held + taken - 1, most
+    for i in range(upto - 1, -1, -1):
+        score, a, b = pairs.score[i], pairs.a[i], pairs.b[i]
+        if a < first:
+            continue
+        while rank >= 0 and above(score, a, b, scores[rank], older[rank], newer[rank]):
+            if place < most:
+                scores[place], older[place], newer[place] = scores[rank], older[rank], newer[rank]
+            rank, place = rank - 1, place - 1
+        if place < most:
+            scores[place], older[place], newer[place] = score, a, b
+            answers.oldest[q] = min(answers.oldest[q], a)
+        highest, place = place, place - 1
+    answers.count[q] = min(held + taken, most)
     answers.bounded[q] |= answers.count[q] == most
-    answers.oldest[q] = min(answers.oldest[q], a)
-    if place < answers.k[q]:
+    if highest < answers.k[q]:
         answers.changed[q] = max(answers.changed[q], 1)
 
 
@@ -256,7 +266,7 @@ def _offer_rest(state):
     answers, count = state.answers, state.marks[PENDING]
     for q in range(len(answers.k)):
         if 0 < answers.mark[q] < count:
-            offer_waiting(answers, state.pending, state.marks, state.levels, q)
+            offer_waiting(answers, state.pending, state.shown, state.marks, state.levels, q)
         if answers.mark[q] == count:
             answers.mark[q] = SEEN_ALL
 
@@ -267,17 +277,14 @@ def _offer_all(state):
     answers, pending, count = state.answers, state.pending, state.marks[PENDING]
     for q in range(len(answers.k)):
         if answers.mark[q] == 0:
-            for i in range(count):
-                if pending.score[i] < asks_for(answers, q):
-                    break
-                offer(answers, q, pending.score[i], pending.a[i], pending.b[i])
+            offer(answers, q, pending, count)
         if answers.mark[q] != NOT_WATCHED:
             answers.mark[q] = 0
 
 
 @lean
-def offer_waiting(answers, pending, marks, levels, q):
-    """Show a query the pairs that wait since it was last shown some."""
+def offer_waiting(answers, pending, shown, marks, levels, q):
+    """Show a query the pairs that wait since it was last shown some. `shown`: room for as many as it is shown at once."""
     begin, upto = answers.mark[q], marks[PENDING]
     answers.mark[q] = upto
     if begin == upto:
@@ -289,8 +296,15 @@ def offer_waiting(answers, pending, marks, levels, q):
         levels[BEST], marks[BEST_FROM], marks[BEST_UPTO] = best, begin, upto
     if levels[BEST] < asks_for(answers, q):
         return
+    some, floor = 0, asks_for(answers, q)
     for i in range(begin, upto):
-        offer(answers, q, pending.score[i], pending.a[i], pending.b[i])
+        if pending.score[i] >= floor:
+            shown.score[some], shown.a[some], shown.b[some] = pending.score[i], pending.a[i], pending.b[i]
+            some += 1
+        if some == len(shown.score) or (i + 1 == upto and some > 0):
+            _sort(shown, some)
+            offer(answers, q, shown, some)
+            some, floor = 0, asks_for(answers, q)
 
 
 @lean

@@ -117,7 +117,7 @@ def run(state, boxes, scorer, screen, pause, begin, older, newer, sides, windows
                 return code
             _read(state, q, windows.first[w])
         if answers.mark[q] != marks[PENDING]:
-            offer_waiting(answers, state.pending, marks, state.levels, q)
+            offer_waiting(answers, state.pending, state.shown, marks, state.levels, q)
         if not watched:
             answers.mark[q] = NOT_WATCHED
         results.begin[w], results.size[w] = used, SAME

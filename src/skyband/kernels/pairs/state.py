@@ -138,6 +138,7 @@ class Skyband(NamedTuple):
     band: Pairs  # in the order of rank
     kth: np.ndarray  # int64 [room of the band]: the staircase
     pending: Pairs  # pairs that wait, in the order they came
+    shown: Pairs  # room for those of them that a query is shown at once, in the order of rank
     segments: Segments
     heap: np.ndarray  # int64 [K]: room for a merge
     answers: Answers
