@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from time import process_time
 
 import numpy as np
 import pytest
@@ -295,6 +296,14 @@ def test_critical_values_against_scipy(n1: int, n2: int) -> None:
 
     accepted = int(critical_values(9)[n1, n2])
     assert p_value(accepted + 1) <= 0.025 < p_value(accepted)
+
+
+def test_critical_values_are_computed_once_for_all_queries() -> None:
+    critical_values(9)
+    start = process_time()
+    for _ in range(100):
+        critical_values(9)
+    assert process_time() - start < 0.1  # 7 seconds otherwise
 
 
 def test_normal_approximation_from_ten_on() -> None:
