@@ -47,6 +47,17 @@ def test_a_row_costs_about_as_much_over_a_day_by_the_second_as_over_so_many_rows
     assert taken[1] < 8 * taken[0]
 
 
+@pytest.mark.parametrize(("queries", "k"), [(1, 1000), (20, 3)])
+def test_rows_that_wait_for_later_ones_cost_nothing(queries: int, k: int) -> None:
+    taken = []
+    for lateness in (1000, 1_000_000):
+        asked = [
+            sb.TopK(name=f"q{at}", k=k, score=one, window=sb.TimeWindow(1000, 100)) for at, one in enumerate(scores(queries))
+        ]
+        taken.append(cost(sb.Monitor(asked, time="t", lateness=lateness), lateness + 1000, 100))
+    assert taken[1] < 5 * taken[0]
+
+
 @pytest.mark.parametrize("bounded", [False, True])
 def test_keyed_rows_that_stay_in_a_long_window_cost_nothing(bounded: bool) -> None:
     taken = []

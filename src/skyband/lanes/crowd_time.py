@@ -21,8 +21,6 @@ from skyband.schedule import cut_panes, time_windows
 if TYPE_CHECKING:
     from skyband.algorithms.spatial.crowd_time import TimeCrowd
 
-_NEVER_SORTED_OUT = 1 << 62
-
 
 class CrowdTimeLane(CrowdLane):
     """Ordinals are given out as slides close, in the order of time. A row that has waited for that is seen by all queries
@@ -35,7 +33,6 @@ class CrowdTimeLane(CrowdLane):
         super().__init__(place, since)
         self.size, self.slide = place.size, place.slide
         self.open = OpenRows()  # the rows' attributes take the place of a score
-        self.open.limit = _NEVER_SORTED_OUT
         self.panes = HeldPanes()  # that a coming window may hold
         self.seqs = np.zeros(0, np.int64)  # arrival numbers of the rows from the ordinal `seqs_from` on, and room
         self.seqs_from = 0
@@ -102,7 +99,6 @@ class CrowdTimeLane(CrowdLane):
         for at in np.flatnonzero(nulls).tolist():
             self.members[at].nulls += int(nulls[at])
         self.open.add(time.copy(), seq, np.ascontiguousarray(points.T))
-        self.open.tidy(self.slide, [self.size], 0)  # joins pieces when there are many
         self._pushed = (rows.base, seq, self.structure.seen)
         return self.close(rows.watermark)
 
