@@ -134,10 +134,8 @@ def test_json_and_console_jobs_go_on_from_their_checkpoint(spark: SparkSession, 
     kept = tmp_path / "kept"
     kept.mkdir()
     (tmp_path / "in" / "2.parquet").rename(kept / "2.parquet")
-    for sink in ("json", "console"):
-        job = read_job(
-            job_file(tmp_path, ('format = "memory"', f'format = "{sink}"\npath = "out"'), ('"state"', f'"state-{sink}"'))
-        )
+    for sink, ends in (("json", 'format = "json"\npath = "out"'), ("console", 'format = "console"')):
+        job = read_job(job_file(tmp_path, ('format = "memory"', ends), ('"state"', f'"state-{sink}"')))
         first, second = Notes(), Notes()
         run_job(job, first, threading.Event(), spark)
         (kept / "2.parquet").rename(tmp_path / "in" / "2.parquet")
