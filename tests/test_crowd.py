@@ -451,6 +451,25 @@ def test_a_query_that_must_look_in_vain_is_seldom_indexed_anew() -> None:
     crowd.check_invariants()
 
 
+@pytest.mark.parametrize("k", [1, 20])
+def test_a_value_far_larger_than_all_others_lets_no_row_in_that_a_query_has_no_use_for(k: int) -> None:
+    """How far beyond the threshold is monitored does not depend on the best row; where all held are alike it is nothing."""
+    far = np.random.default_rng(6).uniform(0.0, 1.0, (1, 4000))
+    far[0, 3999] = 1e6
+    for rows, spare in ((far, 0.5), (np.ones((1, 4000)), 0.0)):
+        crowd = Crowd(("x",), grid=10)
+        crowd.add(Asked(sb.linear({"x": 1.0}), "desc", k, 4000, 100, "sma", options={"spare": spare}))
+        list(crowd.push(rows))
+        assert crowd._index is not None
+        grid, indexed, _ = crowd._index
+        crowd_index.index_query(crowd.state, crowd.questions, grid, indexed, 0)
+        needed = crowd_index.threshold_of(crowd.state, 0)
+        assert -math.inf < indexed.threshold[0] <= needed
+        assert (rows >= indexed.threshold[0]).sum() <= 2 * (rows >= needed).sum()
+        assert rows is far or indexed.threshold[0] == needed
+        crowd.check_invariants()
+
+
 # --- what is held ---------------------------------------------------------------------------------------------------------
 
 

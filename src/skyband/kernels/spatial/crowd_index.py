@@ -16,7 +16,7 @@ from skyband.kernels.spatial.screening import is_screened, set_screen
 PATIENCE = 128  # rows scored in vain that cost as much as indexing a query anew
 SCREENED = 4096  # the same where a row is screened first, which costs less
 MOST_PATIENCE = 1 << 20  # the same where that has been of no use time and again
-MARGIN = 0.1  # by how much of the distance from the best row to the threshold more is monitored
+MARGIN = 0.3  # by how much of the distance from the middle row held to the threshold more is monitored
 
 
 class Indexed(NamedTuple):
@@ -69,9 +69,10 @@ def index_query(pruners, questions, grid, indexed, q):
     vain: once it has been indexed anew for nothing, it waits twice as long for the next time."""
     patience, before, in_vain = indexed.patience[q], indexed.cells[q], _in_vain(indexed, q)
     threshold, core = threshold_of(pruners, q), pruners.query[q, CORE]
-    if threshold > -np.inf and pruners.marks[core, HEAD] < pruners.marks[core, STOP]:  # all it held may have been deleted
-        spread = pruners.rows.score[pruners.marks[core, HEAD]] - threshold
-        if spread < np.inf:
+    middle = (pruners.marks[core, HEAD] + pruners.marks[core, STOP]) // 2
+    if threshold > -np.inf and middle > pruners.marks[core, HEAD]:  # not the best, which may be far from all others; nor none
+        spread = pruners.rows.score[middle] - threshold
+        if 0.0 < spread < np.inf:  # rows that a filter let through before may be lower
             threshold -= MARGIN * spread
     indexed.threshold[q], indexed.vain[q] = threshold, 0
     indexed.cells[q] = monitor(grid, questions, q, threshold)
