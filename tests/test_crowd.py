@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from skyband.algorithms import build
 from skyband.algorithms.contract import Ranked
 from skyband.algorithms.ranked.candidate_limit import sweeping_pays
 from skyband.algorithms.ranked.pruned import SIGMA
+from skyband.algorithms.spatial import crowd as crowd_module
 from skyband.algorithms.spatial import scanned as module
 from skyband.algorithms.spatial.crowd import Asked, Crowd
 from skyband.kernels.ranked import bands
@@ -256,6 +258,31 @@ def test_queries_of_one_kind_on_a_grid(grid: int, data: st.DataObject) -> None:
         watched.push(rows)
 
 
+@settings(max_examples=80)
+@given(grid=st.integers(2, 3), spare=st.sampled_from([0.0, 0.5, 2.0]), data=st.data())
+def test_cells_are_left_alone_and_taken_up_again(grid: int, spare: float, data: st.DataObject) -> None:
+    """At any time, whether they are of use or not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crowd_module, "_LOOK", 1)
+        patch.setattr(crowd_module, "_WINDOWS", 0)
+        watched = Watched(grid)
+        shape = Shape(
+            *data.draw(st.sampled_from([(24, 1), (9, 4), (5, 5)])), data.draw(st.sampled_from(["sma", "tma"])), None, {}
+        )
+        shape.options.update({"spare": spare} if shape.core == "sma" else {})
+        for _ in range(data.draw(st.integers(2, 8), label="calls")):
+            call = data.draw(st.sampled_from(["add", "push", "push", "push", "remove", "restore"]), label="call")
+            if call == "remove" and len(watched.crowd.asked) > 1:
+                watched.remove(data.draw(st.integers(0, len(watched.crowd.asked) - 1), label="number"))
+            elif call == "restore" and watched.crowd.asked:
+                watched.continued()
+            elif call == "push" and watched.crowd.asked:
+                patch.setattr(crowd_module, "_SHOWN", data.draw(st.sampled_from([-1.0, 0.5, 1.0]), label="shown"))
+                watched.push(data.draw(batches(), label="rows"))
+            elif len(watched.crowd.asked) < 6:
+                watched.add(data.draw(questions(shape)))
+
+
 @settings(max_examples=120)
 @given(grid=grids, data=st.data())
 def test_queries_come_and_go_and_snapshots_continue(grid: int, data: st.DataObject) -> None:
@@ -433,9 +460,9 @@ def test_a_query_that_looks_in_vain_is_indexed_anew() -> None:
 
 def test_a_query_that_must_look_in_vain_is_seldom_indexed_anew() -> None:
     """One value is far larger than all others, so that these share a cell, in which the second best is to be found. A query is
-    indexed anew, if at all, when a row comes that it wants: here every thousandth."""
+    indexed anew, if at all, when a row comes that it wants: here every thousandth. With a region it is not scanned instead."""
     crowd = Crowd(("x",), grid=10)
-    crowd.add(Asked(sb.linear({"x": 1.0}), "desc", 2, 40_000, 100, "sma"))
+    crowd.add(Asked(sb.linear({"x": 1.0}), "desc", 2, 40_000, 100, "sma", region=(("x", 0.0, math.inf),)))
     rows = np.random.default_rng(5).uniform(0.0, 1.0, (1, 90_000))
     rows[0, ::1000] = 2.0 + np.arange(90) / 1000
     rows[0, 0] = 1000.0
@@ -468,6 +495,40 @@ def test_a_value_far_larger_than_all_others_lets_no_row_in_that_a_query_has_no_u
         assert (rows >= indexed.threshold[0]).sum() <= 2 * (rows >= needed).sum()
         assert rows is far or indexed.threshold[0] == needed
         crowd.check_invariants()
+
+
+def few_far_away(generator: np.random.Generator, rows: int) -> np.ndarray:
+    """Values of which nearly all fall into one cell of a grid over their range."""
+    return generator.pareto(0.5, (len(ATTRIBUTES), rows))
+
+
+def test_rows_go_to_every_query_while_cells_keep_few_from_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of the scores then are computed many at a time; and by cell again when values are spread evenly."""
+    monkeypatch.setattr(crowd_module, "_LOOK", 300)
+    shown = 0
+    walk = Crowd._walk
+
+    def counted(crowd: Crowd, rows: np.ndarray, *given: Any) -> Iterator[Any]:
+        nonlocal shown
+        shown += rows.shape[1]
+        return walk(crowd, rows, *given)
+
+    monkeypatch.setattr(Crowd, "_walk", counted)
+    watched, generator = Watched(grid=4), np.random.default_rng(8)
+    for weight in (0.2, 0.5, 1.0, 2.0):
+        score = sb.linear({"x": 1.0, "y": weight, "z": 0.5})
+        watched.add(Asked(score, "desc", 5, 1000, 250, "sma", options={"spare": 0.5}))
+    found = []
+    for make in (few_far_away, lambda generator, rows: generator.random((3, rows)), few_far_away):
+        for begin in range(0, 9000, 100):
+            if begin == 6000:
+                shown = 0
+                watched.continued()
+            watched.push(make(generator, 100))
+        found.append((watched.crowd.search_of(0), shown))
+    (first, some), (then, every), (last, few) = found
+    assert (first, then, last) == ("scan", "grid", "scan")
+    assert every == 3000 and max(some, few) <= 500
 
 
 # --- what is held ---------------------------------------------------------------------------------------------------------

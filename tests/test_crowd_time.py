@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import skyband as sb
 from played import reloaded
 from skyband.algorithms import choose
-from skyband.algorithms.spatial import scanned
+from skyband.algorithms.spatial import crowd, scanned
 from skyband.lanes import CrowdTimeLane
 
 ROW = pa.schema([("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64()), ("tag", pa.int64())])
@@ -72,9 +72,14 @@ def compare_answers(monitor: sb.Monitor, results: pa.Table) -> None:
         assert [figures[one] for one in ("rows", "late", "nulls")] == [wanted[one] for one in ("rows", "late", "nulls")]
 
 
-@given(data=st.data(), lateness=st.sampled_from([0, 3]), piece=st.sampled_from([2, 1 << 13]))
-def test_answers_are_those_of_the_oracle_whatever_the_order_of_rows(data: st.DataObject, lateness: int, piece: int) -> None:
-    with patch.object(choose, "MANY", 1), patch.multiple(scanned, PIECE=piece, WALKED=piece):
+@given(
+    data=st.data(), lateness=st.sampled_from([0, 3]), piece=st.sampled_from([2, 1 << 13]), look=st.sampled_from([1, 1 << 14])
+)
+def test_answers_are_those_of_the_oracle_whatever_the_order_of_rows(
+    data: st.DataObject, lateness: int, piece: int, look: int
+) -> None:
+    pieces, looks = patch.multiple(scanned, PIECE=piece, WALKED=piece), patch.multiple(crowd, _LOOK=look, _WINDOWS=0)
+    with patch.object(choose, "MANY", 1), pieces, looks:
         monitor, came, now, tag = sb.Monitor(time="t", lateness=lateness), 0, 0, 0
         for _ in range(data.draw(st.integers(1, 6), label="calls")):
             for _ in range(data.draw(st.integers(0, 3), label="more queries")):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from played import reloaded
+from skyband.algorithms.spatial import crowd
 from skyband.changes import fold
 from skyband.lanes import CrowdLane
 from skyband.saving import monitor_to_bytes
@@ -62,6 +64,16 @@ numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, -1.0, math.nan, math.inf])
 @pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
 @given(data=st.data())
 def test_windows_are_those_without_the_rows_deleted(texts: bool, data: st.DataObject) -> None:
+    compare(texts, data)
+
+
+@given(data=st.data())
+def test_they_are_where_a_grid_is_left_for_a_scan_and_taken_up_again(data: st.DataObject) -> None:
+    with patch.multiple(crowd, _LOOK=1, _WINDOWS=0):
+        compare(False, data)
+
+
+def compare(texts: bool, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 9), label="size")
     slide = data.draw(st.integers(1, size), label="slide")
     asked = [

@@ -8,8 +8,9 @@ the queries' whose threshold the row's cell can reach.
 
 Cores of SIGMOD06 are filled from the window's points, which are then kept by cell: TMA (section 4) holds the top-k and
 searches when it has lost one, SMA (section 5) a skyband of the rows above its threshold and searches when it has fewer than
-k. Both are exact; a search opens the cells that can hold one of the k best. Memory: the points of the window besides. These
-take any expression as a score, regions, and TMA deletions, which a core that has dropped rows cannot (SIGMOD06 section 7).
+k. Both are exact; a search opens the cells that can hold one of the k best. Where most rows lie in cells that most queries
+monitor, all are scanned, until cells are of use again. Memory: the points of the window besides. These take any expression as
+a score, regions, and TMA deletions, which a core that has dropped rows cannot (SIGMOD06 section 7).
 
 Deviations: a query that monitors cells in vain is indexed anew when that has cost more than the change; one that needs
 more cells gets some more than it needs. The grid is laid over the range of the rows, and anew, in O(window), when the window
@@ -48,6 +49,10 @@ from skyband.state import pack, unpack
 
 __all__ = ["Asked", "Crowd", "resolution"]
 
+_SHOWN = 0.5  # of rows to queries: where the cells let more through, a scan, which computes many scores at a time, costs less
+_LOOK = 1 << 14  # rows after which that is looked at, or as many as there are cells; after a scan, twice as many each time
+_WINDOWS = 4  # but after so many windows at the latest
+
 _FIELDS = {
     "score": "float64 room",
     "ordinal": "int64 room",
@@ -73,6 +78,8 @@ class Crowd(Scanned):
         super().__init__(attributes, grid)
         self._index: Index | None = None
         self._extent = Extent()
+        self._scans = False  # the cells are of no use: every row goes to every query
+        self._patience, self._look_at = _LOOK, _LOOK  # for how many rows more, and from which one on that is looked at
 
     def _forget_index(self) -> None:
         super()._forget_index()
@@ -98,18 +105,43 @@ class Crowd(Scanned):
         if not self.grid:
             return super()._take(rows, rows_from, begin)
         piece = rows[:, begin - rows_from :]
+        looks = begin >= self._look_at and self.grid > 1 and self.refills and self.asking.is_plain
+        fresh = looks and self._scans
+        if fresh:
+            self._scans, self._index = False, None
         self._adapt_grid(piece, begin)
         self._make_room(begin)
         if self._index is None:
             self._index = self._indexed(begin)
         cells = grid_kernel.cells_in(self._index[0], rows)
         self._keep_window(piece, cells[begin - rows_from :], begin)
+        if looks:
+            self._choose_search(begin, fresh)
         return self._walk(rows, cells, rows_from, begin) if self._walks else super()._take(rows, rows_from, begin)
 
     @property
     def _walks(self) -> bool:
-        """Does a row go to the queries of its cell only? One cell is none, where scores can be computed many at a time."""
-        return self.grid > 1 or (self.grid == 1 and not (self.refills and self.asking.is_plain))
+        """Does a row go to the queries of its cell only? Where scores can be computed many at a time, not if there is one cell,
+        or cells keep few rows from queries."""
+        useless = self.grid == 1 or self._scans
+        return self.grid > 0 and not (useless and self.refills and self.asking.is_plain)
+
+    def _choose_search(self, begin: int, fresh: bool) -> None:
+        """Scan from now on where the cells let too much through, as they do where a few values are far from all others, which
+        then share a cell; and look again later. `fresh`: all have just been indexed."""
+        assert self._index is not None
+        if not fresh and self._shown() > _SHOWN:  # perhaps only because thresholds have risen since
+            crowd_index.begin_index(self.state, self.questions, *self._index)
+        self._scans = self._shown() > _SHOWN
+        usual, most = max(_LOOK, len(self._index[0].members)), _WINDOWS * (self.seen - self._last_window(begin)[0])
+        self._patience = max(min(2 * self._patience, most), usual) if self._scans else usual
+        self._look_at = self.seen + self._patience
+
+    def _shown(self) -> float:
+        """The share of the window's rows that a query sees, on average."""
+        assert self._index is not None
+        rows = self._points.ring[:, points.COUNT]
+        return float(rows @ self._index[0].watchers) / max(int(rows.sum()) * len(self.asked), 1)
 
     def _walk(self, rows: np.ndarray, cells: np.ndarray, rows_from: int, begin: int) -> Iterator[Round]:
         assert self._index is not None
@@ -219,7 +251,7 @@ class Crowd(Scanned):
     def _adapt_grid(self, piece: np.ndarray, begin: int) -> None:
         """Lay the grid anew, in O(window), when the window has come to range over far more than it divides, or far less."""
         self._extent.take(piece, begin, self._last_window(begin)[0])
-        if not self._extent.fits():
+        if self._walks and not self._extent.fits():
             self._extent.fit()
             self._lay_anew(begin)
 
@@ -245,7 +277,7 @@ class Crowd(Scanned):
         anew."""
         assert self._index is not None
         grid, indexed, calendar = self._index
-        if self._extent.widen(piece, grid.edge):
+        if self._extent.widen(piece, grid.edge) and self._walks:
             crowd_index.begin_index(self.state, self.questions, grid, indexed, calendar)
         if (found := self._extent.whole_range) is not None:
             grid_kernel.box_of(grid, found, grid.inside)

@@ -332,6 +332,9 @@ def _search_by_halves(points, grid, questions, q, first, stop, wanted, score, or
 
 @jit
 def search_all(points, questions, q, first, stop, wanted, score, ordinal, block):
-    """The same as `search` in a grid of one cell, for a query without CODE and region. `block`: room, float64 [BLOCK]."""
-    _, count = open_cell(points, questions, q, 0, first, stop, block, score, ordinal, -np.inf, 0, wanted)
+    """The same as `search`, in whatever cells, for a query without CODE and region. `block`: room, float64 [BLOCK]."""
+    floor, count = -np.inf, 0
+    for cell in range(points.ring.shape[0]):
+        if points.ring[cell, COUNT] > 0:
+            floor, count = open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
     return finish(score, ordinal, count, wanted)
