@@ -59,11 +59,6 @@ WHY: tuple[tuple[tuple[str, ...], str], ...] = (
         "leaves SAP nothing to save.",
     ),
     (
-        ("100 queries", "k rows"),
-        "Keeping a view takes 180 ns of a core for a window, copying its hundred rows 50 more; told by what changed, as every "
-        "emission but snapshots takes it, an answer is shorter.",
-    ),
-    (
         ("changes, A, sine",),
         "Where scores rise and fall together a hundred rows enter and a hundred leave in most seconds: twice the result rows "
         "of snapshots.",

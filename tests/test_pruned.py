@@ -221,9 +221,9 @@ def test_table_iii_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
         reached.append(before)
         assert grid.members[:, 0].tolist() == [1, 0], f"step {step}: not the lower cell alone is monitored"
     assert reached[:4] == [3.0] * 4  # s1, lazily, although o2 is nearer
-    s2, s5, s7, s9 = (FIGURE_1[name] for name in ("o2", "o5", "o7", "o9"))
-    assert reached[4:8] == [s5 + MARGIN * (s5 - s2)] * 4  # s5 and a share of the way from the nearest row
-    assert reached[8:] == [s9 + MARGIN * (s9 - s7)] * 2
+    s3, s5, s9 = (FIGURE_1[name] for name in ("o3", "o5", "o9"))
+    assert reached[4:8] == [s5 + MARGIN * (s5 - s3)] * 4  # s5 and a share of the way from the middle row held, o3 of two
+    assert reached[8:] == [s9] * 2  # the only row held says nothing of the distances between rows
 
 
 # --- what a band holds ----------------------------------------------------------------------------------------------
