@@ -87,7 +87,7 @@ def _any_score(say: Callable[[str], None], make: Callable[..., Figure]) -> Itera
         for label, (score, where, columns) in _SCORES.items():
             for k, hold in ((20, 1.3), (100, 1.6)):
                 say(f"pairs, {label}, N={size:,}, K={k}")
-                one = Setting(_Written("written", "uniform", size, "", score, where), "scase", k, size, columns)
+                one = Setting(_Written("written", "uniform", size, score=score, where=where), "scase", k, size, columns)
                 ours, bound = in_turns([one, one_with(one, "supreme")], rows, step)
                 what = f"pairs by {score}{f' where {where}' if where else ''}, scase, N={size:,}, K={k}"
                 detail = f"{ours:.1f} µs against {bound:.1f} µs a row"
