@@ -83,10 +83,15 @@ def test_checkpoints_are_renamed_by_the_plain_manager_only_where_spark_is_one_pr
 @pytest.mark.parametrize(
     ("said", "cores", "left"),
     [
-        ("", 2, ["-Xss32m", "-XX:+UseParallelGC", "-XX:GCTimeRatio=4", "-XX:CompileThresholdScaling=8"]),
+        ("", 2, ["-Xss32m", "-XX:+UseParallelGC", "-XX:GCTimeRatio=4", *jvm.SELDOM_COMPILED]),
         ("", 16, ["-Xss32m", "-XX:+UseParallelGC", "-XX:GCTimeRatio=4"]),
         ("-XX:+UseZGC -Xss1m", 16, ["-XX:GCTimeRatio=4"]),  # a JVM with two collectors does not start
         ("-XX:-UseG1GC -XX:TieredStopAtLevel=1", 2, ["-Xss32m", "-XX:GCTimeRatio=4"]),
+        (
+            "-XX:Tier4InvocationThreshold=9 -XX:+UseZGC",
+            2,
+            ["-Xss32m", "-XX:GCTimeRatio=4"],
+        ),  # mixed with theirs ours mean nothing
         ("-XX:+UseGCOverheadLimit -XX:GCTimeRatio=9", 16, ["-Xss32m", "-XX:+UseParallelGC"]),
     ],
 )
