@@ -18,13 +18,16 @@ PRECISION, MISSED = "precision ", "missed at most "  # begin the names of what i
 BOUNDS = "bounds"  # the same where queries come and go: what every state says, by query, as JSON
 
 
-def observed_states(size: str) -> list[Column]:
-    """How many states a micro-batch wrote, and how large the largest is, from the column of their sizes."""
-    written = F.count(F.when(F.col(f"`{size}`") > 0, F.lit(1)))
-    return [written.alias("states"), F.coalesce(F.max(F.col(f"`{size}`")), F.lit(0)).alias("largest state")]
+def observed_states(size: str, *, alone: bool = False) -> list[Column]:
+    """How many states a micro-batch wrote, and how large the largest is, from the column of their sizes. `alone`: there is one.
+    A sum says its size too, and Spark generates the metrics' code anew in every micro-batch, the longest for a maximum."""
+    sizes = F.col(f"`{size}`")
+    written = F.count(F.when(sizes > 0, F.lit(1)))
+    largest = F.sum(sizes) if alone else F.max(sizes)
+    return [written.alias("states"), F.coalesce(largest, F.lit(0)).alias("largest state")]
 
 
 def observed_scale(plan: Plan | Terms) -> list[Column]:
     """What one millisecond of Spark's watermark stands for, and what was taken off; 0: the times are timestamps."""
     told = {"tick": plan.scale.tick if plan.scale.integer else 0, "behind": plan.scale.behind}
-    return [F.coalesce(F.max(F.lit(value)), F.lit(value)).alias(name) for name, value in told.items()]
+    return [F.lit(value).alias(name) for name, value in told.items()]

@@ -258,7 +258,8 @@ def _observed(plan: Plan) -> list[Column]:
         F.min(column).alias(f"{PRECISION}{name}") if name in across else F.max(column).alias(f"{MISSED}{name}")
         for name, column in zip(plan.inexact, bound_columns(plan), strict=True)
     ]
-    states = [*observed_states("bytes"), F.coalesce(F.max("witness"), F.lit(0)).alias(WITNESS)]
+    witness = F.coalesce(F.sum("witness"), F.lit(0)) if plan.groups else F.lit(0)  # one state says more than 0, if any does
+    states = [*observed_states("bytes", alone=not (plan.groups or plan.shards)), witness.alias(WITNESS)]
     return [*sums, *states, *observed_scale(plan), *worst, F.collect_list("told").alias(BY_QUERY)]
 
 
