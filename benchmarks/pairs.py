@@ -52,7 +52,7 @@ def pair_figures(say: Callable[[str], None], make: Callable[..., Figure], *, qui
                 what = f"closest pairs (s1), scase, N={size:,}, K={k}, d={columns}"
                 detail = f"{ours:.1f} µs against {bound:.1f} µs a row"
                 yield make(what, "supreme: scores only", hold, ours / bound, "× its time", detail=detail)
-    yield from _any_score(say, make)
+    yield from any_score(say, make)
     yield from _boxes(say, make, quick=quick)
     yield from _crossings(say, make, quick=quick)
     yield from _on_all_cores(say, make, quick=quick)
@@ -81,9 +81,13 @@ _SCORES = {  # any score that a text can say, by how much is computed a pair; wi
 }
 
 
-def _any_score(say: Callable[[str], None], make: Callable[..., Figure]) -> Iterator[Figure]:
-    """The same of scores other than distances."""
-    for size, rows, step in ((10**4, 3000, 300), (10**5, 600, 60)):
+def any_score(
+    say: Callable[[str], None],
+    make: Callable[..., Figure],
+    windows: Sequence[tuple[int, int, int]] = ((10**4, 3000, 300), (10**5, 600, 60)),
+) -> Iterator[Figure]:
+    """The same of scores other than distances. `windows`: rows of each, rows measured, and at once."""
+    for size, rows, step in windows:
         for label, (score, where, columns) in _SCORES.items():
             for k, hold in ((20, 1.3), (100, 1.6)):
                 say(f"pairs, {label}, N={size:,}, K={k}")

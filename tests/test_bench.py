@@ -14,7 +14,7 @@ from benchmarks import __main__ as bench
 from benchmarks import grid, numbers, record
 from benchmarks.figure import Figure
 from benchmarks.measure import Setting
-from benchmarks.pairs import crossing
+from benchmarks.pairs import any_score, crossing
 
 
 def test_json_is_one_object_a_line_and_a_part_does_not_replace_the_record(
@@ -123,3 +123,9 @@ def test_a_missed_promise_comes_with_its_reason() -> None:
 )
 def test_where_two_ways_cost_the_same(times: list[float], says: str) -> None:
     assert crossing((10_000, 20_000, 40_000), times) == says
+
+
+def test_any_score_that_a_text_can_say_is_measured() -> None:
+    figures = list(any_score(lambda what: None, Figure, windows=[(300, 40, 10)]))
+    assert len(figures) == len({figure.what for figure in figures}) == 12
+    assert all(0 < figure.measured < np.inf for figure in figures)
