@@ -110,6 +110,13 @@ SLIPS = {
     "a type": (("price double", "price dubble"), 6, "did you mean 'double'?"),
     "a type of Python": (("venue string", "venue str"), 6, "did you mean 'string'?"),
     "a type of pandas": (("ts timestamp", "ts datetime64[ns]"), 6, "did you mean 'timestamp'?"),
+    "a type within a type": (
+        ("price double", "price double, more struct<x: array<duble>>"),
+        6,
+        "in which 'duble' is not known",
+    ),
+    "a type that holds nothing": (("price double", "price double, more map"), 6, "write map<string, double>"),
+    "digits": (("price double", "price decimal(40, 2)"), 6, "more digits than the 38 of a decimal"),
     "a schema without types": (('"ts timestamp, id bigint', '"ts, id bigint'), 6, "columns and types"),
     "options": (("{ maxFilesPerTrigger = 1 }", "{ maxFilesPerTrigger = [1] }"), 7, "'maxFilesPerTrigger' must be a text"),
     "a misplaced option": (("options = { maxFilesPerTrigger = 1 }", "maxFilesPerTrigger = 1"), 7, "[source.options]"),
@@ -163,7 +170,10 @@ def test_scores_bounds_schemas_and_dotted_options_as_tables(tmp_path: Path) -> N
 
 
 def test_ddl_with_nested_types_is_taken(tmp_path: Path) -> None:
-    ddl = "ts timestamp, `a, b` map<string, decimal(10, 2)> not null, s struct<x: int, y: double> comment 'x, y'"
+    ddl = (
+        "ts timestamp, `a, b` map<string, decimal(10, 2)> not null, s struct<x: int, `y, z` array<double> comment 'w, >'> "
+        "comment 'x, y > z'"
+    )
     job = read_job(job_file(tmp_path, ("ts timestamp, id bigint, venue string, price double", ddl)))
     assert job.source.schema == ddl
 

@@ -28,6 +28,8 @@ _PLAIN = {
     **{"real": pa.float32(), "double": pa.float64(), "string": _TEXT, "char": _TEXT, "varchar": _TEXT, "binary": pa.binary()},
     **{"date": pa.date32(), "timestamp": _MOMENT, "timestamp_ltz": _MOMENT, "timestamp_ntz": pa.timestamp("us")},
 }
+_NESTED = {"array": pa.list_(pa.null()), "map": pa.map_(_TEXT, pa.null()), "struct": pa.struct([("field", pa.null())])}
+"""Of types that hold others, that they do: what they hold no job names."""
 _OF_KAFKA = dict(zip(FROM_KAFKA, (_TEXT, pa.int32(), pa.int64(), _MOMENT), strict=True))
 
 
@@ -84,7 +86,7 @@ def _arrow_type(ddl: str) -> pa.DataType:
     if digits := re.match(r"(?:decimal|dec|numeric)\b\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", ddl, re.IGNORECASE):
         precision, scale = int(digits[1] or 10), int(digits[2] or 0)
         return pa.decimal128(precision, scale) if 1 <= precision <= 38 else pa.null()
-    return _PLAIN.get(re.split(r"\W", ddl, maxsplit=1)[0].lower(), pa.null())
+    return (_PLAIN | _NESTED).get(re.split(r"\W", ddl, maxsplit=1)[0].lower(), pa.null())
 
 
 def _columns_of(source: Source) -> tuple[str, ...] | None:

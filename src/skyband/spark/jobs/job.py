@@ -13,7 +13,7 @@ path = "hot"                              checkpoint = "state"           path = 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -54,6 +54,11 @@ _MEANT = {
     **{"int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float32": "float", "float64": "double"},
 }
 """Types by the names that others have for them."""
+
+_HOLDING = {"array": "array<double>", "map": "map<string, double>", "struct": "struct<x: double>"}
+_MOST_DIGITS = 38
+_NAME = r"(`(?:[^`]|``)+`|[^\s:]+)"
+_QUOTED = r"`[^`]*`|'[^']*'|\"[^\"]*\""
 
 _STREAM_KEYS = dict.fromkeys(("time", "lateness", "key", "deletes", "group_by", "arrival", "shards"), "the table [stream]")
 _ROOT_KEYS = {**_STREAM_KEYS, "path": "the table [source] or [sink]"}
@@ -227,7 +232,7 @@ def _schema(table: Section, given: Any) -> tuple[str | None, tuple[str, ...], tu
     columns: list[tuple[str, str, tuple[str, ...]]] = []  # name, type, where it stands
     if isinstance(given, str):
         for part in _split(given):
-            words = re.fullmatch(r"\s*(`(?:[^`]|``)+`|[^\s:]+)\s*[\s:]\s*(\S.*?)\s*", part, re.DOTALL)
+            words = re.fullmatch(rf"\s*{_NAME}\s*[\s:]\s*(\S.*?)\s*", part, re.DOTALL)
             if words is None:
                 table.fail(f'schema must be columns and types, as in "ts timestamp, price double"; got {given!r}', "schema")
             columns.append((words[1], words[2], ("schema",)))
@@ -240,19 +245,54 @@ def _schema(table: Section, given: Any) -> tuple[str | None, tuple[str, ...], tu
         if not columns:
             table.fail('schema names no column; write one line a column, as in: price = "double"', "schema")
     for name, kind, place in columns:
-        word = re.split(r"\W", kind, maxsplit=1)[0].lower()
-        if word not in _TYPES:
-            close = _MEANT.get(word) or next(iter(get_close_matches(word, _TYPES, 1)), None)
-            remedy = f"did you mean {close!r}?" if close else "use one of Spark, such as double, bigint, string or timestamp"
-            table.fail(f"column {name.strip('`')!r} has the type {kind!r}, which is not known; {remedy}", *place)
+        for word in _types_in(kind):
+            if (said := _slip_in(word)) is not None:
+                within = "which" if word == kind else f"in which {word!r}"
+                table.fail(f"column {name.strip('`')!r} has the type {kind!r}, {within} {said}", *place)
     names = (name[1:-1].replace("``", "`") if name.startswith("`") else name for name, _, _ in columns)
     return ", ".join(f"{name} {kind}" for name, kind, _ in columns), tuple(names), tuple(kind for _, kind, _ in columns)
+
+
+def _types_in(kind: str) -> Iterator[str]:
+    """A type and those within it; what is no type of Spark's is given as it stands."""
+    holder, inner = re.split(r"\W", kind, maxsplit=1)[0].lower(), _bracketed(kind)
+    if holder not in _HOLDING or not inner.strip():
+        yield kind
+        return
+    for part in _split(inner):
+        field = re.fullmatch(rf"\s*{_NAME}\s*[\s:]\s*(\S.*)", part, re.DOTALL) if holder == "struct" else None
+        yield from _types_in((part if field is None else field[2]).strip())
+
+
+def _bracketed(kind: str) -> str:
+    """What stands in the angle brackets of a type; comments behind it may have others."""
+    depth = 0
+    for sign in re.finditer(f"{_QUOTED}|[<>]", kind):
+        depth += (sign[0] == "<") - (sign[0] == ">")
+        if depth == 0 and sign[0] == ">":
+            return kind[kind.index("<") + 1 : sign.start()]
+    return ""
+
+
+def _slip_in(kind: str) -> str | None:
+    """What is wrong with a type that holds no others, and what may be meant; None when nothing is."""
+    word = re.split(r"\W", kind, maxsplit=1)[0].lower()
+    if word not in _TYPES:
+        close = _MEANT.get(word) or next(iter(get_close_matches(word, _TYPES, 1)), None)
+        remedy = f"did you mean {close!r}?" if close else "use one of Spark, such as double, bigint, string or timestamp"
+        return f"is not known; {remedy}"
+    if word in _HOLDING and not re.match(r"struct\s*<\s*>", kind, re.IGNORECASE):
+        return f"does not say what it holds; write {_HOLDING[word]}"
+    digits = re.match(r"\w+\s*\(\s*(\d+)\s*(?:,\s*(\d+))?", kind)
+    if digits and word in ("decimal", "dec", "numeric") and not (int(digits[2] or 0) <= int(digits[1]) <= _MOST_DIGITS):
+        return f"has more digits than the {_MOST_DIGITS} of a decimal, or fewer than behind its point; write decimal(18, 2)"
+    return None
 
 
 def _split(ddl: str) -> list[str]:
     """The columns of a DDL text: cut at commas that stand in no brackets, quotes or comments."""
     parts, depth, start = [], 0, 0
-    for sign in re.finditer(r"`[^`]*`|'[^']*'|\"[^\"]*\"|[<>(),]", ddl):
+    for sign in re.finditer(f"{_QUOTED}|[<>(),]", ddl):
         depth += (sign[0] in "<(") - (sign[0] in ">)")
         if sign[0] == "," and depth == 0:
             parts.append(ddl[start : sign.start()])
