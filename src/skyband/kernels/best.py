@@ -12,6 +12,9 @@ from skyband.kernels.order import outranks
 
 BLOCK = 64  # rows compared with the floor at once; a block without a hit costs one vectorized pass
 SMALL = 24  # runs up to this length are sorted by insertion
+SAMPLE = 16  # rows that say where a selection may lie
+CLOSE = 6  # rows in question for which another look at all would cost more than sorting them
+LOOKS = 8  # at all rows, for a level between two of the sample
 
 
 @lean
@@ -88,11 +91,112 @@ def _turn_if_reversed(score, ordinal, count):
 
 
 @lean
+def _count_at_least(score, count, level):
+    """How many of the first `count` rows are at or above the level. One vectorized pass."""
+    part = score[:count]
+    found = 0
+    for i in range(part.size):
+        found += part[i] >= level
+    return found
+
+
+@lean
+def _close_up(score, ordinal, count, level):
+    """Move the rows at or above the level to the front. Every row is written, and written over unless it counts."""
+    part_score, part_ordinal = score[:count], ordinal[:count]
+    kept = np.uint64(0)  # unsigned: no check for negative indices
+    for i in range(part_score.size):
+        here = part_score[i]
+        part_score[kept], part_ordinal[kept] = here, part_ordinal[i]
+        kept += np.uint64(here >= level)
+
+
+@lean
+def _all_tied(score, low, stop):
+    part = score[low:stop]
+    tied = 0
+    for i in range(part.size):
+        tied += part[i] == part[0]
+    return tied == part.size
+
+
+@lean
+def _keep_newest(score, ordinal, low, stop, keep):
+    """Of the rows [low, stop), whose scores are equal, move the newest to [low, keep): ordinals differ, so halving finds
+    them."""
+    part_score, part_ordinal = score[low:stop], ordinal[low:stop]
+    oldest = newest = part_ordinal[0]
+    for i in range(part_ordinal.size):
+        oldest, newest = min(oldest, part_ordinal[i]), max(newest, part_ordinal[i])
+    level, above, found = oldest, newest + 1, part_ordinal.size
+    while found != keep - low:
+        middle = (level + above) >> 1
+        found = 0
+        for i in range(part_ordinal.size):
+            found += part_ordinal[i] >= middle
+        if found >= keep - low:
+            level = middle
+        else:
+            above = middle
+    kept = np.uint64(0)
+    for i in range(part_ordinal.size):
+        own = part_ordinal[i]
+        part_score[kept], part_ordinal[kept] = part_score[i], own
+        kept += np.uint64(own >= level)
+
+
+@lean
+def _narrow(score, ordinal, count, keep):
+    """Move the best rows of the first `count` to the front so that only of the rows [low, stop) it is not known which belong
+    to the best `keep`, those before being better and those behind worse. Returns (low, stop).
+
+    Levels are tried until about `keep` rows reach one: counting those is a vectorized pass, where splitting the rows around
+    a pivot writes each of them many times. A sample tells the levels, whatever the scores; then halves between two of it.
+    """
+    for i in range(1, SAMPLE):
+        _swap(score, ordinal, i, i * (count // SAMPLE))
+    _insertion_sort(score, ordinal, 0, SAMPLE)
+    low, stop = 0, count  # rows at or above `ceiling`, and at or above `level`
+    level, ceiling = -np.inf, np.inf
+    better, worse = 0, SAMPLE
+    while better < worse and stop > keep:
+        middle = (better + worse) >> 1
+        found = _count_at_least(score, count, score[middle])
+        if found >= keep:
+            level, stop, worse = score[middle], found, middle
+        else:
+            ceiling, low, better = score[middle], found, middle + 1
+    for _ in range(LOOKS):
+        half = level + 0.5 * (ceiling - level)
+        if stop == keep or stop - low <= CLOSE or not level < half < ceiling:
+            break
+        found = _count_at_least(score, count, half)
+        if found >= keep:
+            level, stop = half, found
+        else:
+            ceiling, low = half, found
+    if stop < count:
+        _close_up(score, ordinal, count, level)
+    if low > 0 and stop > keep:
+        back = stop
+        for i in range(stop - 1, -1, -1):
+            if score[i] < ceiling:
+                back -= 1
+                _swap(score, ordinal, i, back)
+    return low, stop
+
+
+@lean
 def keep_best(score, ordinal, count, keep):
     """Move the best `keep` of the first `count` rows to the front, in any order. O(count) expected."""
-    if _is_ranked(score, ordinal, count):
+    if keep <= 0 or keep >= count or _is_ranked(score, ordinal, count):
         return
     low, stop = 0, count
+    if count > 2 * SMALL:
+        low, stop = _narrow(score, ordinal, count, keep)
+        if stop - low > SMALL and keep < stop and _all_tied(score, low, stop):
+            _keep_newest(score, ordinal, low, stop, keep)
+            return
     while keep < stop and stop - low > SMALL:
         place = _partition(score, ordinal, low, stop)
         if place > keep:
