@@ -22,7 +22,6 @@ from skyband.kernels.sap import state as at
 from skyband.kernels.sap.front import newer_best
 from skyband.kernels.sap.partition import largest_length, unit_length
 from skyband.kernels.sap.ranksum import critical_values, eta_of, evaluate, largest_accepted, rank_sum, zeta_max, zeta_star
-from skyband.kernels.sap.savl import begin_build, consume, heap_of, insert_sorted, pop_top, push, stacks_of
 from skyband.kernels.tables import SAME, Windows
 
 SHAPES = {
@@ -183,61 +182,6 @@ def test_refine_by_merge_of_figure_4() -> None:
     assert _candidates(sap) == before
     feed(sap, np.concatenate([_rows(FIGURE_3), [86.0, 90.0, 61.0]]))
     assert _candidates(sap) == after
-
-
-def _stacks(sap: SAP) -> list[list[float]]:
-    state = sap._state
-    mask, shown = len(state.ring) - 1, []
-    for top in state.stack_ordinal[at.NOW, : state.builds[at.NOW, at.BUILD_STACKS]].tolist():
-        stack, step = [], 1
-        while step:
-            stack.append(float(state.ring[top & mask]))
-            step = int(state.links[top & mask])
-            top += step
-        shown.append(stack[::-1])
-    return shown
-
-
-FIGURE_8 = """
-    30  |  30
-    31  |  30 ; 31
-    36  |  30 ; 31 ; 36
-    34  |  30 ; 31 34 ; 36
-    35  |  30 ; 31 34 35 ; 36
-    29  |  30 ; 31 34 35 ; 36
-    33  |  30 33 ; 31 34 35 ; 36
-    28  |  30 33 ; 31 34 35 ; 36
-"""
-
-
-def test_stacks_of_figure_8() -> None:
-    """k = 3, rho = 0, F_theta = 28: each row goes onto the stack with the largest top below it, or is pruned."""
-    sap = SAP(plan_of((60, 1, 3)), formation="proactive")
-    begin_build(sap._state, at.NOW, 3, np.nextafter(28.0, 29.0), 60)
-    for age, line in enumerate(FIGURE_8.strip().split("\n")):
-        score, shown = line.split("|")
-        ordinal = 50 - age
-        sap._state.ring[ordinal] = float(score)
-        if float(score) >= sap._state.bars[at.NOW]:
-            push(stacks_of(sap._state), at.NOW, float(score), ordinal)
-        assert _stacks(sap) == [[float(word) for word in stack.split()] for stack in shown.split(";")]
-    consume(sap._state, at.NOW)
-    popped = []
-    while sap._state.head[at.HEAP_COUNT]:
-        popped.append(float(sap._state.heap_score[0]))
-        pop_top(heap_of(sap._state))
-    assert popped == [36, 35, 34, 33, 31, 30]
-    assert sap._state.head[at.FRONT_MEANINGFUL] == 0
-
-
-def test_plain_insertion_keeps_what_fewer_than_k_newer_outrank() -> None:
-    sap = SAP(plan_of((60, 1, 2)), formation="proactive", meaningful="sorted")
-    begin_build(sap._state, at.NOW, 2, -np.inf, 60)
-    for ordinal, score in zip(range(50, 40, -1), [5, 3, 4, 1, 6, 5, 5.5, 2, 7, 6.5], strict=True):
-        sap._state.ring[ordinal] = score
-        if score >= sap._state.bars[at.NOW]:
-            insert_sorted(stacks_of(sap._state), at.NOW, float(score), ordinal)
-    assert _stacks(sap) == [[3, 4, 5, 5.5, 6, 6.5, 7]]
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------

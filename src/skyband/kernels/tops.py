@@ -20,6 +20,17 @@ def hand_out_same(results, at):
 
 
 @lean
+def hand_out_written(results, at, used, count):
+    """Window `at` is answered by `count` ranks that are written already, behind the places of `results` that are taken.
+
+    Returns how many places are taken now.
+    """
+    results.begin[at] = used
+    results.size[at] = count
+    return used + count
+
+
+@lean
 def _copy(source, target, count):
     for rank in range(count):  # between views, counted from 0: this is vectorized
         target[rank] = source[rank]

@@ -26,7 +26,7 @@ from skyband.kernels.sap.front import (
     form_second_phase,
 )
 from skyband.kernels.sap.partition import end_unit, gather_unit_afresh, sort_unit
-from skyband.kernels.sap.savl import drop_expired_tops, heap_of, pop_top
+from skyband.kernels.sap.savl import drop_expired_tops, heap_of, pop_run
 from skyband.kernels.sap.state import (
     CANDIDATES,
     CURRENT_BEGIN,
@@ -106,9 +106,44 @@ def copy_live(score, ordinal, count, first, live_score, live_ordinal):
 
 
 @lean
+def copy_run(score, ordinal, start, stop, target_score, target_ordinal, place):
+    """Copy the rows [start, stop) to another list, from `place` on. Returns the place after them."""
+    count = stop - start
+    from_score, from_ordinal = score[start:stop], ordinal[start:stop]  # views: the loops are vectorized
+    to_score, to_ordinal = target_score[place : place + count], target_ordinal[place : place + count]
+    for i in range(count):
+        to_score[i] = from_score[i]
+    for i in range(count):
+        to_ordinal[i] = from_ordinal[i]
+    return place + count
+
+
+@lean
+def merge_runs(score, ordinal, start, count, fresh_score, fresh_ordinal, fresh, answer_score, answer_ordinal, k):
+    """Merge the rows [start, count) of a list with the sorted new rows, at most k rows. Returns how many.
+
+    New rows mostly stand side by side, above all others where scores rise; what lies between two of them is copied at once.
+    """
+    a, b, n = start, 0, 0
+    while n < k and b < fresh:
+        above = a + place_below(score[a:], ordinal[a:], count - a, fresh_score[b], fresh_ordinal[b])
+        n = copy_run(score, ordinal, a, min(above, a + k - n), answer_score, answer_ordinal, n)
+        a = above
+        while n < k and b < fresh and (a == count or outranks(fresh_score[b], fresh_ordinal[b], score[a], ordinal[a])):
+            answer_score[n], answer_ordinal[n] = fresh_score[b], fresh_ordinal[b]
+            b += 1
+            n += 1
+    return copy_run(score, ordinal, a, min(count, a + k - n), answer_score, answer_ordinal, n)
+
+
+@lean
 def merge_live(score, ordinal, count, first, fresh_score, fresh_ordinal, fresh, answer_score, answer_ordinal, k):
     """Merge what is left of a list with the sorted new rows, at most k rows. Returns how many."""
     a = b = n = 0
+    while a < count and ordinal[a] < first:
+        a += 1
+    if oldest_of(ordinal[a:], count - a) >= first:
+        return merge_runs(score, ordinal, a, count, fresh_score, fresh_ordinal, fresh, answer_score, answer_ordinal, k)
     while n < k:
         while a < count and ordinal[a] < first:
             a += 1
@@ -234,14 +269,10 @@ def complete(state, rules, spare, score, ordinal, n, last_score, last_ordinal):
                     if f == front_score.shape[0]:
                         forget_expired(state)
                         f = head[FRONT_COUNT]
-                    popped, its_ordinal = heap.score[0], heap.ordinal[0]
-                    pop_top(heap)
-                    front_score[f], front_ordinal[f] = popped, its_ordinal
-                    f += 1
+                    f, n = pop_run(
+                        heap, first, s, o, front_score, front_ordinal, f, score, ordinal, n, last_score, last_ordinal, k
+                    )
                     head[FRONT_COUNT] = f
-                    if outranks(last_score, last_ordinal, popped, its_ordinal):  # else it is among the first n already
-                        score[n], ordinal[n] = popped, its_ordinal
-                        n += 1
                 if n > before:
                     last_score, last_ordinal = score[n - 1], ordinal[n - 1]
                     continue

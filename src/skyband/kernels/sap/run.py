@@ -10,7 +10,7 @@ import numpy as np
 
 from skyband.kernels.best import BLOCK, any_at_least, collect, first_at_least
 from skyband.kernels.jit import jit, lean
-from skyband.kernels.sap.answer import NEEDS_ROOM, carry_over, complete, oldest_of
+from skyband.kernels.sap.answer import NEEDS_ROOM, carry_over, complete, copy_run, oldest_of
 from skyband.kernels.sap.front import advance_front, form_next_ahead
 from skyband.kernels.sap.partition import end_unit, measure, take_rows
 from skyband.kernels.sap.state import (
@@ -47,7 +47,7 @@ from skyband.kernels.sap.state import (
     WANT,
     Spare,
 )
-from skyband.kernels.tops import hand_out, hand_out_same, has_room
+from skyband.kernels.tops import hand_out_same, hand_out_written, has_room
 
 SHORT = 4  # times k: new rows up to which an answer is made from the last one; of more rows too many would enter
 
@@ -110,20 +110,29 @@ def quiet_until(firsts, ends, at, oldest, row, stop, scores, begin, floor):
 
 @jit
 def run(state, rules, tops, begin, scores, windows, start, results):
-    """Take rows and answer windows from `start` on. Stops when results are full or, with WANT set, for room.
+    """Take rows and answer windows from `start` on. Stops when results are full or, with WANT set, for room."""
+    k = rules.k
+    room = max(state.unit_score.shape[0], k + rules.keep, 2 * k + BLOCK)
+    spare = Spare(np.empty(room), np.empty(room, np.int64))
+    fresh = Spare(np.empty(2 * k + 1), np.empty(2 * k + 1, np.int64))
+    unsaid = Spare(np.empty(k), np.empty(k, np.int64))
+    return answer_windows(state, rules, tops, begin, scores, windows, start, results, spare, fresh, unsaid)
+
+
+@lean
+def answer_windows(state, rules, tops, begin, scores, windows, start, results, spare, fresh_rows, unsaid):
+    """`run` with the room it needs: for new rows of a window, and for an answer that is not reported.
 
     The loop touches plain arrays only: handing the whole state to a function costs more than a quiet window does.
     """
     head, levels, k = state.head, state.levels, rules.k
     ring, unit_score, unit_ordinal = state.ring, state.unit_score, state.unit_ordinal
-    firsts, ends, top_score, top_ordinal, top_count = windows.first, windows.end, tops.score[0], tops.ordinal[0], tops.count
+    firsts, ends, top_count = windows.first, windows.end, tops.count
+    last_score, last_ordinal = tops.score[0], tops.ordinal[0]  # the last answer: soon a part of `results`, where it was written
     proactive = rules.formation == PROACTIVE
     used = 0
-    score, ordinal = np.empty(k), np.empty(k, np.int64)
-    fresh_score, fresh_ordinal = np.empty(2 * k + 1), np.empty(2 * k + 1, np.int64)
-    room = max(unit_score.shape[0], k + rules.keep, 2 * k + BLOCK)
-    spare = Spare(np.empty(room), np.empty(room, np.int64))
-    floor = top_score[k - 1] if top_count[0] == k else -np.inf
+    fresh_score, fresh_ordinal = fresh_rows.score, fresh_rows.ordinal
+    floor = last_score[k - 1] if top_count[0] == k else -np.inf
     at = start
     while at < firsts.shape[0]:
         first, end = firsts[at], ends[at]
@@ -151,11 +160,13 @@ def run(state, rules, tops, begin, scores, windows, start, results):
             stop = min(end, unit_stop)
             if stop == unit_stop and lacks_room(state, rules):
                 head[WANT] = 1
-                return at
+                break
             take_rows(head, levels, ring, unit_score, unit_ordinal, rules.keep, scores, head[NEXT] - begin, stop - begin, begin)
             if stop == unit_stop and end_unit(state, rules, spare, stop):
                 advance_front(state, rules, spare)
                 measure(state, rules, first, end, windows.number[at])
+        if head[WANT]:
+            break
         if proactive and slid > 0:
             form_next_ahead(state, rules, spare, slid)
         new = max(head[ANSWERED], first)
@@ -166,31 +177,43 @@ def run(state, rules, tops, begin, scores, windows, start, results):
             at += 1
             continue
         if not has_room(results, used, k):
-            return at
-        count, last_score, last_ordinal = 0, np.inf, NOBODY  # nothing is known to rank above what is looked for
+            break
+        if windows.report[at]:
+            score, ordinal = results.score[used : used + k], results.ordinal[used : used + k]
+        else:
+            score, ordinal = unsaid.score, unsaid.ordinal
+        count, above_score, above_ordinal = 0, np.inf, NOBODY  # nothing is known to rank above what is looked for
         full = top_count[0] == k
         carried = (full or all_there) and end - new <= SHORT * k
         if carried:
             _, fresh = collect(scores, new - begin, end - begin, begin, floor, fresh_score, fresh_ordinal, 0, k)
             count = carry_over(
-                top_score, top_ordinal, top_count[0], first, fresh_score, fresh_ordinal, fresh, score, ordinal, k
+                last_score, last_ordinal, top_count[0], first, fresh_score, fresh_ordinal, fresh, score, ordinal, k
             )
             if full:
-                last_score, last_ordinal = floor, top_ordinal[k - 1]
+                above_score, above_ordinal = floor, last_ordinal[k - 1]
         if count < k and (full or not carried):
             closing = first > head[CURRENT_BEGIN]
             if closing and lacks_room(state, rules):
                 count = NEEDS_ROOM
             else:
-                count = complete(state, rules, spare, score, ordinal, count, last_score, last_ordinal)
+                count = complete(state, rules, spare, score, ordinal, count, above_score, above_ordinal)
             if count == NEEDS_ROOM:
                 head[WANT] = 1
-                return at
+                break
             if head[CURRENT_BEGIN] == end:  # the window had reached the current partition
                 measure(state, rules, first, end, windows.number[at])
-        used = hand_out(tops, 0, results, at, used, windows.report[at], score, ordinal, count)
+        top_count[0] = count
+        if windows.report[at]:
+            last_score, last_ordinal = score, ordinal
+            used = hand_out_written(results, at, used, count)
+        else:
+            hand_out_same(results, at)
+            last_score, last_ordinal = tops.score[0], tops.ordinal[0]
+            copy_run(score, ordinal, 0, count, last_score, last_ordinal, 0)
         head[TOP_OLDEST] = oldest_of(ordinal, count)
         head[ANSWERED] = end
         floor = score[k - 1] if count == k else -np.inf
         at += 1
-    return firsts.shape[0]
+    copy_run(last_score, last_ordinal, 0, top_count[0], tops.score[0], tops.ordinal[0], 0)
+    return at

@@ -9,7 +9,8 @@ Deviations. While building, pushing never changes the order of the tops, so the 
 consuming only the best top is ever taken, so it is a binary heap. Stacks are chains of distances beside the raw
 rows: no node is allocated. With `SORTED` (algorithm 1 without S-AVL) there is one chain, best first, built by plain
 insertion. Where the slide is known and larger than the number of stacks, each slide is first reduced to its best
-k - rho rows (appendix C); they leave together, so they are pushed best first.
+k - rho rows (appendix C); they leave together, so they are pushed best first, or put on one stack worst first if they are
+above all tops.
 """
 
 from __future__ import annotations
@@ -153,6 +154,33 @@ def take_in(stacks, rules, build, score, ordinal):
 
 
 @lean
+def push_slide(stacks, rules, build, score, ordinal):
+    """Push what is left of a slide, sorted best first, or prune it.
+
+    As its rows leave together, it may lie on a stack worst first, too. Where all of it is above all tops, as where scores fall,
+    it is put on the best top like that: so it is taken from one stack again, in order.
+    """
+    stop = score.shape[0]
+    while stop > 0 and score[stop - 1] < stacks.bars[build]:
+        stop -= 1
+    held = stacks.builds[build, BUILD_STACKS]
+    if stop == 0 or rules.meaningful == SORTED or held == 0 or score[stop - 1] <= stacks.score[build, held - 1]:
+        for i in range(stop):
+            if score[i] >= stacks.bars[build]:
+                take_in(stacks, rules, build, score[i], ordinal[i])
+        return
+    links, mask = stacks.links, stacks.ring.shape[0] - 1
+    below = stacks.ordinal[build, held - 1]
+    for i in range(stop - 1, -1, -1):
+        links[ordinal[i] & mask] = below - ordinal[i]
+        below = ordinal[i]
+    stacks.score[build, held - 1], stacks.ordinal[build, held - 1] = score[0], ordinal[0]
+    stacks.builds[build, BUILD_PUSHED] += stop
+    if held == 1 and stacks.builds[build, BUILD_LIMIT] == 1:  # the least top is another one
+        stacks.bars[build] = max(stacks.bars[build], np.nextafter(score[0], np.inf))
+
+
+@lean
 def slide_begin(rules, stop):
     """Where the run of rows before `stop` that enter and leave together begins (count windows)."""
     last = stop - 1
@@ -174,11 +202,10 @@ def scan(stacks, rules, spare, build, low, high, known_score, known_ordinal):
             begin = max(low, slide_begin(rules, high))
             _, count = gather_rows(ring, begin, high, stacks.bars[build], slide_score, slide_ordinal, limit)
             count = finish(slide_score, slide_ordinal, count, limit)
-            for i in range(count):
-                if slide_score[i] < stacks.bars[build]:
-                    break
-                if outranks(known_score, known_ordinal, slide_score[i], slide_ordinal[i]):
-                    take_in(stacks, rules, build, slide_score[i], slide_ordinal[i])
+            skip = 0
+            while skip < count and not outranks(known_score, known_ordinal, slide_score[skip], slide_ordinal[skip]):
+                skip += 1
+            push_slide(stacks, rules, build, slide_score[skip:count], slide_ordinal[skip:count])
             high = begin
         return
     while low < high:
@@ -304,6 +331,42 @@ def pop_top(heap):
         heap.score[0], heap.ordinal[0] = heap.score[head[HEAP_COUNT]], heap.ordinal[head[HEAP_COUNT]]
     head[FRONT_MEANINGFUL] -= 1
     _sift_down(heap, 0)
+
+
+@tiny
+def pop_run(
+    heap, first, score, ordinal, front_score, front_ordinal, f, answer_score, answer_ordinal, n, last_score, last_ordinal, k
+):
+    """Pop rows of the best top's stack as long as they outrank all other tops and the row (score, ordinal).
+
+    Those that have not expired go to the front's list, from place f on, and those below the row `last` also to the answer, from
+    place n on; both lists, of which the answer takes k rows, have room for one. Returns (f, n).
+    """
+    head, ring, links, count = heap.head, heap.ring, heap.links, heap.head[HEAP_COUNT]
+    mask, room = ring.shape[0] - 1, front_score.shape[0]
+    for child in range(1, min(count, 3)):  # one of them is the best of the other tops
+        if outranks(heap.score[child], heap.ordinal[child], score, ordinal):
+            score, ordinal = heap.score[child], heap.ordinal[child]
+    top_score, top = heap.score[0], heap.ordinal[0]
+    popped, step = 0, 1
+    while step != 0 and n < k and f < room and outranks(top_score, top, score, ordinal):
+        if top >= first:
+            front_score[f], front_ordinal[f] = top_score, top
+            f += 1
+            if outranks(last_score, last_ordinal, top_score, top):  # else it is among the first n already
+                answer_score[n], answer_ordinal[n] = top_score, top
+                n += 1
+        popped += 1
+        step = links[top & mask]
+        top += step
+        top_score = ring[top & mask]
+    head[FRONT_MEANINGFUL] -= popped
+    if step == 0:
+        head[HEAP_COUNT] = count - 1
+        top_score, top = heap.score[count - 1], heap.ordinal[count - 1]
+    heap.score[0], heap.ordinal[0] = top_score, top
+    _sift_down(heap, 0)
+    return f, n
 
 
 @lean
