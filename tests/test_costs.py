@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from time import process_time
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -158,3 +159,33 @@ def test_an_answer_of_all_pairs_takes_up_those_of_a_new_row_together() -> None:
         query = sb.TopKPairs(name="q", k=10**9, score="abs(a.x - b.x)", window=window, emit=emit)
         taken.append(cost(sb.Monitor([query]), 400, 50))
     assert taken[0] < 6 * taken[1]
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_key_that_came_and_went_often_is_looked_up_as_one_that_never_did(text: bool) -> None:
+    def lookups(updates: int) -> int:
+        query = sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(10_000))
+        monitor, key = sb.Monitor([query], key="id"), "hot" if text else 7
+        for at in range(updates):
+            monitor.push({"id": [key], "x": [float(at)]})
+            monitor.delete([key])
+        with patch.object(monitor, "_alive", wraps=monitor._alive) as asked:
+            monitor.push({"id": [key], "x": [0.0]})
+            monitor.delete([key])
+        return asked.call_count
+
+    assert lookups(127) <= 2 * lookups(1) + 14  # once for each of 7 sorted pieces, which grow like powers of two
+
+
+def test_a_row_is_deleted_without_sorting_all_that_were_before() -> None:
+    before, query = 100_000, sb.TopK(name="q", k=1, score="x", window=sb.CountWindow(300_000, 100))
+    monitor = sb.Monitor([query], key="id")
+    monitor.push(rows(0, 300_000))
+    monitor.delete(np.arange(1, 2 * before + 1, 2))
+    monitor.delete([0])
+    tracemalloc.start()
+    try:
+        monitor.delete([2])
+        assert tracemalloc.get_traced_memory()[1] < 16 * before  # one copy of their arrival numbers; sorting them took four
+    finally:
+        tracemalloc.stop()

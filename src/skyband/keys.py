@@ -90,7 +90,7 @@ class LiveKeys:
 
     def forget(self, gone: np.ndarray, asked: int) -> None:
         """The rows `gone` are live no more, of as many as were asked for; keys of no live row are counted."""
-        self.deleted = np.union1d(self.deleted, gone)
+        self.deleted = np.insert(self.deleted, self.deleted.searchsorted(gone), gone)  # none of them is there: they were live
         self.rows_deleted += len(gone)
         self.not_found += asked - len(gone)
 
@@ -98,7 +98,7 @@ class LiveKeys:
         """Which rows are neither expired nor deleted."""
         live = alive(seq)
         if len(self.deleted):
-            live &= ~np.isin(seq, self.deleted)
+            live &= self.deleted.take(self.deleted.searchsorted(seq), mode="clip") != seq
         return live
 
     def _find(self, keys: pa.Array, number: np.ndarray, alive: Alive, keys_of: Finder) -> np.ndarray:
@@ -106,15 +106,17 @@ class LiveKeys:
         found = np.full(len(number), NOT_FOUND)
         for numbers, seq in self._pieces:
             first, stop = numbers.searchsorted(number, "left"), numbers.searchsorted(number, "right")
-            while (more := np.flatnonzero(first < stop)).size:  # as often as rows share a number: seldom more than once
-                candidate = seq[first[more]]
-                live = self._live(candidate, alive)
-                more, candidate = more[live], candidate[live]
-                if len(more) and not pa.types.is_integer(keys.type):
-                    same = pc.equal(keys_of(candidate), keys.take(pa.array(more))).to_numpy(zero_copy_only=False)
-                    more, candidate = more[same], candidate[same]
-                found[more] = candidate
-                first += 1
+            many = stop - first  # rows of one number: a key may have come, and left, any number of times
+            if not many.any():
+                continue
+            at = np.repeat(np.arange(len(number)), many)
+            candidate = seq[np.repeat(stop - many.cumsum(), many) + np.arange(len(at))]
+            live = self._live(candidate, alive)
+            at, candidate = at[live], candidate[live]
+            if len(at) and not pa.types.is_integer(keys.type):
+                same = pc.equal(keys_of(candidate), keys.take(pa.array(at))).to_numpy(zero_copy_only=False)
+                at, candidate = at[same], candidate[same]
+            found[at] = candidate
         return found
 
     def save(self) -> tuple[dict[str, int], dict[str, np.ndarray]]:
