@@ -18,7 +18,7 @@ from skyband.kernels.emission import CHANGES, emit
 from skyband.kernels.ranked import bands, pruning
 from skyband.kernels.spatial import point_grid
 from skyband.kernels.spatial.grid import cells_in, empty_grid
-from skyband.kernels.spatial.points import add_points, drop_points, empty_points
+from skyband.kernels.spatial.points import COUNT, EFFORT, add_points, drop_points, empty_points
 from skyband.kernels.spatial.questions import scores_of
 from skyband.scores.formulas import Distance, Linear
 
@@ -251,6 +251,30 @@ def test_where_scores_fall_more_rows_are_looked_for_and_searches_become_rare(sli
     push(crowd, steady)
     push(crowd, steady - 1e-9)
     assert crowd.state.query[:, pruning.WANTED].max() < 200
+
+
+def test_cells_that_spikes_left_empty_are_not_looked_at_one_after_the_other() -> None:
+    """Two spikes stretch the grid, so that all other rows fall into the farthest cells: an expression is bounded over a few
+    empty ones, then all rows are scored, which costs less."""
+    generator = np.random.default_rng(1)
+    x, y = -np.arange(30_000.0), generator.random(30_000)
+    x[[9_000, 25_000]] = 1e9, 2e9
+    asked = [
+        sb.TopK(name=f"q{at}", k=5, score=f"x * {at + 1} + abs(y - 0.5)", window=sb.CountWindow(20_000, 500))
+        for at in range(20)
+    ]
+    monitor = sb.Monitor(asked)
+    for begin in range(0, 29_500, 500):
+        monitor.push({"x": x[begin : begin + 500], "y": y[begin : begin + 500]})
+    crowd: Any = monitor._lanes[0].structure  # type: ignore[attr-defined]
+    effort, searches = crowd._points.marks[EFFORT], crowd.searches
+    monitor.push({"x": x[29_500:], "y": y[29_500:]})
+    cells = np.count_nonzero(crowd._points.ring[:, COUNT])
+    assert crowd.searches > searches and cells < 60 and len(crowd._points.ring) > 190
+    assert (crowd._points.marks[EFFORT] - effort) / (crowd.searches - searches) <= 20_500 + 16 * (cells + 20)  # 20 were empty
+    for at in range(20):
+        score = x[10_000:] * (at + 1) + np.abs(y[10_000:] - 0.5)
+        assert monitor.top(f"q{at}")["seq"].to_pylist() == (10_000 + np.argsort(-score)[:5]).tolist()
 
 
 # --- bad input --------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ from skyband.kernels.spatial.query_grid import best_at, best_in_cells, best_term
 from skyband.kernels.spatial.questions import BLOCK, CODE, LINEAR, score_of, scores_by
 
 _CELL = 16  # rows that could be looked at instead of a cell's bound
+_BOUND = 1000  # rows that an expression is run for, many at a time, while it is bounded over one cell and its neighbours
+_AT_LEAST = 16  # cells that any search may look at
 FEW = 128  # rows looked for that are kept in order as they are found; more are collected, and sorted at the end
 
 
@@ -225,6 +227,15 @@ def best_of(questions, q, how, kind, sign, order, terms, apart, at):
     return best_at(kind, sign, order, terms, at) if how == SUM else best_apart(questions, q, how, apart, at)
 
 
+@tiny
+def _looks(questions, q, first, stop):
+    """How many cells or boxes a search may look at before it scores all rows, which then costs no more than it has: among
+    values far from most others, nearly all cells are empty, and come before those that hold the rows."""
+    if questions.kind[q] == CODE and questions.bounds[q] == 0 and takes_blocks(questions.codes):
+        return max((stop - first) // _BOUND, _AT_LEAST)
+    return np.iinfo(np.int64).max
+
+
 @jit
 def search(points, grid, questions, q, first, stop, wanted, score, ordinal, keys, cells):
     """The best `wanted` of the rows [first, stop) for query q, best first; returns how many there are. `score` and `ordinal`
@@ -263,8 +274,11 @@ def search(points, grid, questions, q, first, stop, wanted, score, ordinal, keys
             points.seen[cell] = stamp
             best = best_of(questions, q, how, kind, sign, order, terms, apart, at)
             waiting = _push(keys, cells, waiting, best, cell)
-    floor, count = -np.inf, 0
+    floor, count, left = -np.inf, 0, _looks(questions, q, first, stop)
     while waiting > 0 and keys[0] >= floor:
+        left -= 1
+        if left < 0:
+            return search_all(points, questions, q, first, stop, wanted, score, ordinal, block)
         cell = cells[0]
         waiting = _pop(keys, cells, waiting)
         floor, count = open_cell(points, questions, q, cell, first, stop, block, score, ordinal, floor, count, wanted)
@@ -305,7 +319,11 @@ def _search_by_halves(points, grid, questions, q, first, stop, wanted, score, or
     best = best_in_cells(grid, questions, q, known[0], low, high, out)
     if best == best:
         waiting = _push(keys, boxes, 0, best, 0)
+    left = _looks(questions, q, first, stop)
     while waiting > 0 and keys[0] >= floor:
+        left -= 1
+        if left < 0:
+            return search_all(points, questions, q, first, stop, wanted, score, ordinal, block)
         number = boxes[0]
         waiting = _pop(keys, boxes, waiting)
         axis = longest_side(known[number])
@@ -332,7 +350,7 @@ def _search_by_halves(points, grid, questions, q, first, stop, wanted, score, or
 
 @jit
 def search_all(points, questions, q, first, stop, wanted, score, ordinal, block):
-    """The same as `search`, in whatever cells, for a query without CODE and region. `block`: room, float64 [BLOCK]."""
+    """The same as `search`, in whatever cells, for a query without region. `block`: room, float64 [BLOCK]."""
     floor, count = -np.inf, 0
     for cell in range(points.ring.shape[0]):
         if points.ring[cell, COUNT] > 0:
