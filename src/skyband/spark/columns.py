@@ -44,9 +44,12 @@ def in_own_names(df: DataFrame, side: str) -> Column:
 
 def in_own_type(df: DataFrame, name: str, column: Column) -> Column:
     """`column`, which holds values of a column of the input that were handed out as Arrow, in that one's type: Arrow knows no
-    collations, and of intervals only days to seconds. What a user-defined type is stored as, nothing makes one of it again."""
+    collations, and of intervals only days to seconds. What a user-defined type is stored as, nothing makes one of it again.
+
+    Behind a state Spark takes any part of a value for one that may be null, and plans no cast to a type that says otherwise.
+    """
     kind = df.schema[name].dataType
-    return column if _has_type(kind, UserDefinedType) or goes_as_it_is(kind) else column.cast(kind)
+    return column if _has_type(kind, UserDefinedType) or goes_as_it_is(kind) else column.cast(kind._as_nullable())
 
 
 def goes_as_it_is(kind: DataType) -> bool:
