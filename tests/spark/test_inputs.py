@@ -251,6 +251,9 @@ def test_columns_that_spark_takes_for_one_are_named(spark: SparkSession) -> None
         sks.monitor(df.select("*", F.lit(1).alias("Venue")), BEST_PRICE, time="ts")
     with pytest.raises(SchemaError, match="2 columns of that name; rename them"):
         sks.monitor(df.select("*", "venue"), BEST_PRICE, time="ts")
+    both = df.withColumn("both", F.array(F.struct("venue", F.col("venue"))))
+    with pytest.raises(SchemaError, match="'both' is array<struct<venue:string,venue:string>>, which Spark cannot hand out"):
+        sks.monitor(both, BEST_PRICE, time="ts")
 
 
 def test_what_would_end_a_stream_is_refused_before_it_starts(spark: SparkSession) -> None:

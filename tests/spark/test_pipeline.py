@@ -282,8 +282,13 @@ def test_rows_of_unhashable_columns_need_an_arrival_column(spark: SparkSession) 
         sks.monitor(df, asked, time="t")
     with pytest.raises(SchemaError, match=r"'v'.*variant.*arrival="):
         sks.monitor(df.select("t", F.struct(F.parse_json(F.lit("1"))).alias("v")), asked, time="t")
+    place = df.select("t", F.expr("array(st_geomfromwkb(X'0101000000000000000000F03F0000000000000040'))").alias("v"))
+    with pytest.raises(SchemaError, match=r"'v'.*geometry.*arrival="):
+        sks.monitor(place, asked, time="t")
     (row,) = sks.monitor(df, asked, time="t", arrival="t").collect()
     assert row.row.m == {"a": 1}
+    named = df.select("t", F.struct(F.lit(1).alias("variant"), F.lit(2).alias("geometry")).alias("v"))
+    assert sks.monitor(named, asked, time="t").count() == 1  # these are but names
 
 
 def test_columns_may_have_the_names_of_result_columns(spark: SparkSession) -> None:

@@ -10,7 +10,6 @@ query, without any state; otherwise result rows are only unpacked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,7 +17,19 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    DoubleType,
+    GeographyType,
+    GeometryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+    _has_type,
+)
 
 from skyband.errors import QueryError, SchemaError
 from skyband.query import Query
@@ -56,6 +67,7 @@ from skyband.window import Duration
 STORE = "spark.sql.streaming.stateStore.providerClass"
 _DELAY = "spark.watermarkDelayMs"  # what Spark notes at a column with a watermark
 MOST_UNASKED = 16  # states of one group that are made without being asked for
+_NOT_HASHED = (MapType, VariantType, GeographyType, GeometryType)  # which Spark refuses to hash, or fails at
 
 
 def monitor(
@@ -140,7 +152,7 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
         check_name(f"the result has the column {name!r} of each row", same)
     for field in df.schema.fields:
         try:
-            to_arrow_schema(StructType([field]), timezone="UTC")
+            to_arrow_schema(StructType([field]), timezone="UTC", error_on_duplicated_field_names_in_struct=True)
         except Exception as problem:
             raise SchemaError(
                 f"the column {field.name!r} is {field.dataType.simpleString()}, which Spark cannot hand out as Arrow; "
@@ -201,7 +213,7 @@ def _columns(df: DataFrame, request: Request, arrival: str | None) -> list[Colum
 def _tie(df: DataFrame, arrival: str | None) -> Column:
     if arrival is None:
         for field in df.schema.fields:
-            if re.search(r"\b(map<|variant\b)", field.dataType.simpleString()):
+            if _has_type(field.dataType, _NOT_HASHED):
                 raise SchemaError(
                     f"the column {field.name!r} is a {field.dataType.simpleString()}, which Spark cannot hash: rows of equal "
                     "score and time could not be told apart; name a column that orders them: arrival='...'"
