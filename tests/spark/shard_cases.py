@@ -211,7 +211,7 @@ def expected(case: Case, plan: Plan, watermark: int | None) -> Events:
 
 def keyed(case: Case, plan: Plan, rows: list[dict[str, Any]], watermark: int | None) -> list[dict[str, Any]]:
     """The embedded engine, one row at a time; of windows of time, rows as far as the watermark has passed whole steps, and
-    those that end by the time of a deletion closed before it."""
+    those that end by the time of a row or deletion closed before it."""
     timed = isinstance(case.queries[0].window, sb.TimeWindow)
     monitor, found = sb.Monitor(case.queries, key="id", time="t" if timed else None), []
     if timed:
@@ -220,9 +220,9 @@ def keyed(case: Case, plan: Plan, rows: list[dict[str, Any]], watermark: int | N
     else:
         rows = as_counted(rows, case.arrival, watermark)
     for row in rows:
+        if timed and row["id"] is not None:
+            found += monitor.advance(row["t"]).to_pylist()
         if row["gone"]:
-            if timed and row["id"] is not None:
-                found += monitor.advance(row["t"]).to_pylist()
             found += monitor.delete([row["id"]]).to_pylist()
         else:
             try:

@@ -189,6 +189,22 @@ def test_rows_whose_keys_cannot_be_taken_are_counted() -> None:
     ]
 
 
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_a_key_may_come_again_once_its_windows_have_ended_however_far_other_groups_are(forgetful: bool) -> None:
+    """Whatever the micro-batches, and the same in a batch: another group's rows may have moved the watermark in between."""
+    same = {"y": 0.0, "object": "o", "stream": "r", "gone": False}
+    came = [(0, "a", 1), (7, "a", 1), (20, "b", 5), (32, "a", 1), (33, "a", 2), (44, "a", 3), (90, "b", 6)]
+    rows = [{**same, "t": t, "x": float(t), "g": group, "id": key, "tie": at} for at, (t, group, key) in enumerate(came)]
+    query = sb.TopK(name="q", k=3, score="x", window=sb.TimeWindow(10, 5), emit="arrivals")
+    for batches in ([0, 0, 0, 0, 0, 0, 0], [0, 0, 1, 2, 2, 2, 3], [0, 1, 2, 3, 4, 5, 6]):
+        case = Case(rows, batches, [0] * 7, [query], 1, grouped=True, keyed=True, arrival=False)
+        cluster, _ = play(case, forgetful)
+        assert cluster.tallies["refused"] == 1  # that of 7, for windows that hold 0 end after it
+        for results in (cluster.results, batch_answer(case.plan, tasks_of(case, case.plan))):
+            arrived = [(end, score) for end, _, _, score, _ in seen(case, results)[("a",), "q"]]
+            assert arrived == [(5, 0.0), (35, 33.0), (35, 32.0), (45, 44.0)]
+
+
 def test_a_key_that_cannot_be_taken_does_not_make_every_row_a_push_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     same = {"x": 1.0, "y": 0.0, "g": "a", "object": "o", "stream": "r", "gone": False}
     rows = [{**same, "t": t, "id": t % 700, "tie": t} for t in range(702)]

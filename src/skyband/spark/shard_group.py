@@ -158,7 +158,7 @@ class ShardGroup(Group):
         for at in [*cuts.tolist(), len(rows)]:
             results += self._push_keyed(number, monitor, rows.slice(begin, at - begin))
             if at < len(rows) and rows[key][at].is_valid:
-                if times is not None and monitor._seen and monitor._watermark < times[at]:
+                if times is not None and _lags(monitor, times[at]):
                     results += self._flat(number, monitor.advance(int(times[at])))
                 results += self._flat(number, monitor.delete(rows[key].slice(at, 1)))
             begin = at + 1
@@ -166,7 +166,8 @@ class ShardGroup(Group):
 
     def _push_keyed(self, number: int, monitor: Monitor, rows: pa.Table) -> list[pa.Table]:
         """Push rows; those without a key, or with that of a live row, are counted and left out. What is refused is halved until
-        they are found: a few among many must not make every row a push of its own."""
+        they are found: a few among many must not make every row a push of its own. What is live is asked when windows of time
+        that end up to the row's have been answered: whether another group or micro-batch had them answered must not be seen."""
         if not len(rows):
             return []
         try:
@@ -176,6 +177,9 @@ class ShardGroup(Group):
                 half = len(rows) // 2
                 older = self._push_keyed(number, monitor, rows.slice(0, half))
                 return older + self._push_keyed(number, monitor, rows.slice(half))
+            if self.paces[number].slide is not None and _lags(monitor, time := rows[RESERVED[0]][0].as_py()):
+                ended = self._flat(number, monitor.advance(time))
+                return ended + self._push_keyed(number, monitor, rows)
             self.refused += 1
             return []
 
@@ -294,6 +298,11 @@ class ShardGroup(Group):
             self.values = table_from_bytes(arrays["values"].tobytes())
         tops = {name.removeprefix("top."): array for name, array in arrays.items() if name.startswith("top.")}
         self.tops = {name: table_from_bytes(array.tobytes()) for name, array in tops.items()}
+
+
+def _lags(monitor: Monitor, time: int) -> bool:
+    """Whether windows that end up to a time may not have been answered yet."""
+    return monitor._seen > 0 and monitor._watermark < time
 
 
 def _marked_new(part: pa.Table, upto: int, new: bool) -> pa.Table:
