@@ -299,4 +299,5 @@ def test_other_queries_are_refused_on_spark_before_anything_is_written(spark: Sp
     pq.write_table(pa.table({"t": [200, 300], "x": [1.0, 2.0], "g": [6, 6]}), tmp_path / "in" / "1.parquet")
     with pytest.raises(StreamingQueryException, match="query 'q' is gone, query 'other' is new"):
         run(NEW, "new")
-    assert not list((tmp_path / "new").glob("*.parquet"))
+    # a task of new groups may be done before the witness' refuses: its file is no result, for the sink's log does not name it
+    assert not [file for file in (tmp_path / "new" / "_spark_metadata").glob("*") if file.name[0].isdigit()]
