@@ -56,12 +56,12 @@ WHY: tuple[tuple[tuple[str, ...], str], ...] = (
         ("SAP", "strict"),
         "The k-skyband is a sorted array here, not a tree, and raises the counters of a run of candidates by vector "
         "instructions. Where scores fall a new row dominates nothing and the oldest leaves first: under 10 ns a row, which "
-        "leaves SAP nothing to save.",
+        "leaves SAP little to save.",
     ),
     (
-        ("B, sine", "driver-merge"),
-        "The hand-written merge works in the driver, one step after the other: with both cores idle it came at 1.05 million "
-        "events a second, at half of that beside other processes, which the pipeline felt less.",
+        ("skyband-changes, A, sine", "driver-merge"),
+        "In most seconds a hundred rows enter and a hundred leave: twice the rows of snapshots, each of which goes through "
+        "Python and the JVM, while the hand-written merge has its windows in the driver and reports none of them to Spark.",
     ),
     (
         ("B, sine", "–"),
